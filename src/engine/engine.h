@@ -1,9 +1,7 @@
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,79 +15,95 @@
 namespace hidane::engine {
 
 struct SamplingParams {
-  float temperature = 1.0f;  ///< 0 = greedy
-  float top_p = 1.0f;
-  int32_t top_k = 0;         ///< 0 = off
+  float temperature = 1.0f;  ///< >= 0; 0 = greedy: the highest logit, the lowest id on a tie
+  float top_p = 1.0f;        ///< (0, 1]
+  int32_t top_k = 0;         ///< >= 0; 0 = off
   uint64_t seed = 0;         ///< used when has_seed
   bool has_seed = false;
 };
 
 /// A prompt to run. Tokens are already made: tokenizing is the I/O threads' work.
 struct Request {
-  std::vector<TokenId> prompt;           ///< >= 1 token
-  uint32_t max_tokens = 16;              ///< >= 1
+  std::vector<TokenId> prompt;  ///< >= 1 token
+  uint32_t max_tokens = 16;     ///< >= 1
   SamplingParams sampling;
-  std::vector<TokenId> stop_token_ids;   ///< beside the model's own end-of-generation tokens
-  std::string cache_salt;                ///< part of the prefix cache's identity
-  bool ignore_eos = false;
-  uint32_t logprobs = 0;                 ///< top-n log-probabilities of each token; 0 = none
+  std::vector<TokenId> stop_token_ids;  ///< beside the model's own end-of-generation tokens
+  std::string cache_salt;               ///< part of the prefix cache's identity
+  bool ignore_eos = false;              ///< the model's own end doesn't stop; stop_token_ids do
+  uint32_t logprobs = 0;                ///< top-n log-probabilities of each token; 0 = none
 };
 
 enum class Finish : uint8_t { kNone, kStop, kLength, kCancelled, kError };
 
 struct TokenLogprob {
   TokenId id;
-  float logprob;
+  float logprob;  ///< natural log, of the distribution before temperature, top-k and top-p
 };
 
-/// One generated token, or the end. Events of a request come in order from the engine thread.
+/// One generated token, or the end. Each event carries one token, never the answer so far.
 struct Event {
-  TokenId token = -1;              ///< -1: none (an end without a token)
-  std::vector<TokenLogprob> top;   ///< when asked for: the chosen token first, then the top n
+  /// -1: none (an end without a token). With kStop it is the token that stopped: counted in
+  /// completion_tokens, no part of the text.
+  TokenId token = -1;
+  std::vector<TokenLogprob> top;  ///< when asked for: the chosen token first, then the top n
   Finish finish = Finish::kNone;
   uint32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;  ///< running totals
-  std::string error;               ///< with kError
+  std::string error;                                                     ///< with kError
 };
-/// Must not block: it runs on the engine thread. Posts to an I/O loop, typically.
+
+/// Gets a request's events in order, on the engine thread. Must not block: it posts to an I/O
+/// loop, typically. It may be called before Submit has returned, never after an event with a
+/// finish. Destroyed on the engine thread.
 using Sink = std::function<void(const Event&)>;
+
+/// The CPU time of the calling thread.
+const Clock& ThreadCpuClock();
+/// The CPU time of the whole process: for models that compute on several threads. Counts what the
+/// I/O threads use during a step too.
+const Clock& ProcessCpuClock();
 
 struct EngineOptions {
   uint32_t max_num_batched_tokens = 512;  ///< token budget of a step; >= 1
-  uint32_t max_num_seqs = 64;
-  uint32_t max_queue = 256;               ///< waiting requests; more are refused
+  uint32_t max_num_seqs = 64;             ///< >= 1; never more run than max_num_batched_tokens
+  uint32_t max_queue = 256;               ///< >= 1; waiting requests, more are refused
   bool prefix_cache = true;
+  uint64_t seed = 0;  ///< of the requests that bring no seed, together with their id
+  const Clock* clock = &SteadyClock();          ///< for latencies; thread-safe
+  const Clock* busy_clock = &ThreadCpuClock();  ///< read by the engine thread around each step
 };
 
-/// A consistent look at the engine, cheap, from any thread.
+/// A look at the engine, as of the end of its last step.
 struct EngineStats {
-  uint32_t running, waiting;
-  uint32_t kv_blocks, kv_blocks_free, block_size;
-  double kv_usage;  ///< 0..1, blocks held by running sequences
+  uint32_t running = 0, waiting = 0;
+  uint32_t kv_blocks = 0, kv_blocks_free = 0, block_size = 0;
+  double kv_usage = 0;  ///< 0..1, blocks held by running sequences
 };
 
 /// Sequences x sched x model x KV blocks -> tokens. One thread of its own computes; everything
-/// else talks to it through Submit and Cancel. No socket.
+/// else talks to it through Submit and Cancel. No socket. All calls are thread-safe and wait for
+/// no step. Abstract so that the rooms above can be tested with a fake.
 class Engine {
  public:
-  /// Takes the model. Registers `vllm:*` and `hidane_engine_*` metrics with `registry`, which must
-  /// outlive the engine, as must `text`.
-  Engine(std::unique_ptr<model::Model> model, const text::TextModel& text, EngineOptions options,
-         obs::Registry& registry);
-  ~Engine();  ///< stops the thread; live requests end with kCancelled
+  /// Takes the model and starts the thread. Registers `vllm:*` and `hidane_engine_*` metrics with
+  /// `registry`, which must outlive the engine, as must `text` and the clocks.
+  static std::unique_ptr<Engine> Create(std::unique_ptr<model::Model> model,
+                                        const text::TextModel& text, const EngineOptions& options,
+                                        obs::Registry& registry);
+  /// Stops the thread; live requests end with kCancelled before it returns.
+  virtual ~Engine() = default;
 
-  /// kInvalidArgument: the prompt and max_tokens can't fit context or KV memory (names both).
-  /// kResourceExhausted: the queue is full. On success `sink` gets events until one with a finish.
-  Result<SeqId> Submit(Request request, Sink sink);
-  /// Ends a request within one step; its sink gets kCancelled unless it had finished. Idempotent.
-  void Cancel(SeqId id);
-  /// Empties the prefix cache of unreferenced blocks (for measurements).
-  void ResetPrefixCache();
-  EngineStats stats() const;
-  const model::ModelInfo& model_info() const;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  /// kInvalidArgument: a field is out of range, or prompt and max_tokens can't fit context or KV
+  /// memory (`param` names the field). kResourceExhausted: the queue is full. On success `sink`
+  /// gets events until one with a finish; on failure it is never called.
+  virtual Result<SeqId> Submit(Request request, Sink sink) = 0;
+  /// Ends a request within one step, waiting or running; its sink gets kCancelled unless it had
+  /// finished. Idempotent; an unknown id is ignored.
+  virtual void Cancel(SeqId id) = 0;
+  /// Empties the prefix cache and the memory of what it once held, so that a measurement starts
+  /// cold. Running requests keep their blocks. Holds for every request submitted later.
+  virtual void ResetPrefixCache() = 0;
+  virtual EngineStats stats() const = 0;
+  virtual const model::ModelInfo& model_info() const = 0;
 };
 
 }  // namespace hidane::engine
