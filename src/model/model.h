@@ -20,11 +20,11 @@ enum class Precision : uint8_t {
 
 struct ModelOptions {
   Precision precision = Precision::kAuto;
-  uint32_t block_size = 16;          ///< slots in a KV block; 1..256
-  uint32_t kv_blocks = 0;            ///< physical blocks to allocate; > 0
-  uint32_t threads = 1;              ///< threads that compute, the caller's included
-  std::string weight_cache_dir;      ///< prepacked weights shared by engine processes; "" = none
-  bool reference_kernels = false;    ///< scalar twins only: slow, for tests
+  uint32_t block_size = 16;        ///< slots in a KV block; 1..256
+  uint32_t kv_blocks = 0;          ///< physical blocks to allocate; > 0
+  uint32_t threads = 1;            ///< threads that compute, the caller's included
+  std::string weight_cache_dir;    ///< prepacked weights shared by engine processes; "" = none
+  bool reference_kernels = false;  ///< scalar twins only: slow, for tests
 };
 
 /// What a model file says of itself.
@@ -39,11 +39,11 @@ struct ModelInfo {
 /// (Without eviction the two are equal; vToken makes them differ.) Attention of the i-th new token
 /// reads the slots 0 .. active_length + i.
 struct SeqSlice {
-  uint32_t n_tokens;                      ///< >= 1; 1 = decode
-  uint32_t first_position;                ///< logical: RoPE
-  uint32_t active_length;                 ///< slots that attention reads before this step
-  std::span<const BlockId> block_table;   ///< covers active_length + n_tokens slots
-  bool want_logits;                       ///< of the last new token
+  uint32_t n_tokens;                     ///< >= 1; 1 = decode
+  uint32_t first_position;               ///< logical: RoPE
+  uint32_t active_length;                ///< slots that attention reads before this step
+  std::span<const BlockId> block_table;  ///< covers active_length + n_tokens slots
+  bool want_logits;                      ///< of the last new token
 };
 
 struct StepBatch {
