@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+
+namespace hidane::routing {
+
+/// Every knob of routing, with its default. docs/placement.md holds the same table in words.
+struct Params {
+  // Memory of a worker.
+  uint64_t kv_capacity_tokens = 400'000;  ///< assumed until the engine or the operator says
+  double fill = 0.9;                      ///< share of the capacity that may be assigned
+  double running_reserve = 0.07;          ///< share kept free for running requests until measured
+
+  // Where a prefix lives.
+  uint32_t first_sight_choices = UINT32_MAX;  ///< workers compared for a new prefix; all that fit
+  double headroom = 1.25;                     ///< homes per share of load
+  double spare_mark = 0.7;  ///< assigned share of memory up to which spare homes are given
+  double share_halflife_s = 120;
+  double share_requests_min = 1500;  ///< a half-life lasts at least so many requests
+  double grow_after_s = 20;          ///< a wish for more homes must last so long
+  double rebalance_every_s = 1;
+  uint32_t prefixes_max = 65'536;  ///< table bound; the least recently used leaves
+
+  // Which home.
+  double short_k1_s = 0.05;              ///< a prefix recomputed faster lives everywhere
+  double near_tie_s = 0.005;             ///< difference in predicted TTFT that counts as equal
+  uint32_t compare_max = 16;             ///< candidates compared where every worker is a home
+  double prefill_tokens_per_s = 10'000;  ///< until learned
+  double prefill_chunk_tokens = 8'192;
+  double resident_step_s = 0.0002;  ///< what one resident adds to each chunk of a prefill
+  uint32_t output_tokens = 128;     ///< expected answer where the request sets no bound
+  uint32_t conversations_max = 262'144;
+
+  // Single flight.
+  uint32_t single_flight_tokens = 2'048;  ///< cold shared tokens from which followers wait
+  double single_flight_slack = 2.0;       ///< they wait at most so many times the prediction
+};
+
+}  // namespace hidane::routing
