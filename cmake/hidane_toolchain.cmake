@@ -32,5 +32,9 @@ if(HIDANE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
+# simdjson's parser has another layout with and without this: one setting for every unit, as its
+# package sets it, or a program that mixes both crashes.
+add_compile_definitions(SIMDJSON_THREADS_ENABLED=1)
+
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
