@@ -29,6 +29,7 @@ struct Identity {
   uint32_t tokens = 0;  ///< exact count where the body gives one (token ids), else 0
 
   size_t size() const { return chain.size(); }
+  void Clear();  ///< empty again; buffers are kept
   uint64_t HashAt(size_t blocks) const { return blocks == 0 ? root : chain[blocks - 1]; }
   uint32_t BytesAt(size_t blocks) const { return blocks == 0 ? 0 : ends[blocks - 1]; }
   uint32_t bytes() const { return BytesAt(size()); }
