@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/ids.h"
+
+namespace hidane::sched {
+
+/// For tables keyed by digest: its first bytes are as good as random.
+struct DigestHash {
+  using is_avalanching = void;
+  size_t operator()(const Sha256Digest& digest) const noexcept {
+    size_t h;
+    std::memcpy(&h, digest.data(), sizeof h);
+    return h;
+  }
+};
+
+/// Names KV blocks by content: SHA-256(digest of the block before it, its tokens as 32-bit little
+/// endian, salt). Equal digests therefore mean equal K/V: the same tokens after the same tokens,
+/// for the same salt. The first block's parent is 32 zero bytes.
+class BlockDigester {
+ public:
+  /// Extends `chain` with the digests of the full blocks of `tokens` that it doesn't cover yet.
+  /// Cost: about 100 ns a block of 16. One thread.
+  void Extend(std::span<const TokenId> tokens, uint32_t block_size, std::string_view salt,
+              std::vector<Sha256Digest>& chain);
+
+ private:
+  Sha256 sha_;
+};
+
+}  // namespace hidane::sched

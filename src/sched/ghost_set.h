@@ -1,0 +1,42 @@
+#pragma once
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <cstddef>
+#include <utility>
+
+#include "base/hash.h"
+#include "sched/block_digest.h"
+
+namespace hidane::sched {
+
+/// Remembers the digests of blocks that this engine once held, so that computing one again can be
+/// told from computing it for the first time. Bounded: two generations of `capacity` digests; when
+/// the young one is full it becomes the old one, whose digests are forgotten. A digest is
+/// remembered until at least `capacity` others were added after it.
+class GhostSet {
+ public:
+  explicit GhostSet(size_t capacity) : capacity_(capacity) {}
+
+  bool Contains(const Sha256Digest& digest) const {
+    return young_.contains(digest) || old_.contains(digest);
+  }
+  void Add(const Sha256Digest& digest) {
+    if (young_.contains(digest)) return;
+    if (young_.size() >= capacity_) {
+      std::swap(young_, old_);
+      young_.clear();
+    }
+    young_.insert(digest);
+  }
+  void Clear() {
+    young_.clear();
+    old_.clear();
+  }
+  size_t size() const { return young_.size() + old_.size(); }  ///< <= 2 * capacity
+
+ private:
+  using Set = boost::unordered_flat_set<Sha256Digest, DigestHash>;
+  Set young_, old_;
+  size_t capacity_;
+};
+
+}  // namespace hidane::sched

@@ -1,0 +1,55 @@
+#include "sched/kv_cache.h"
+
+#include "base/assert.h"
+
+namespace hidane::sched {
+
+using Reuse = vtoken::BlockPool::Reuse;
+
+KvCache::Hit KvCache::Find(std::span<const Sha256Digest> chain) const {
+  Hit hit;
+  for (const Sha256Digest& digest : chain) {
+    const auto block = index_.Find(digest);
+    if (!block) break;
+    ++hit.blocks;
+    if (*pool_.RefCount(*block) == 0) ++hit.free;
+  }
+  return hit;
+}
+
+void KvCache::Hold(std::span<const Sha256Digest> chain, std::vector<BlockId>& table) {
+  for (const Sha256Digest& digest : chain) {
+    const auto block = index_.Find(digest);
+    HIDANE_ASSERT(block && pool_.Ref(*block));
+    table.push_back(*block);
+  }
+}
+
+BlockId KvCache::Publish(const Sha256Digest& digest, BlockId block) {
+  const BlockId canonical = index_.Publish(digest, block);
+  if (canonical == block) return block;
+  HIDANE_ASSERT(pool_.Ref(canonical) && Release(block));
+  return canonical;
+}
+
+void KvCache::ReleaseTable(std::span<const BlockId> table) {
+  for (size_t i = table.size(); i-- > 0;) HIDANE_ASSERT(Release(table[i]));
+}
+
+Result<BlockId> KvCache::Allocate() {
+  if (pool_.free() > 0) index_.Unpublish(pool_.oldest_free());
+  return pool_.Allocate();
+}
+
+Status KvCache::Release(BlockId block) {
+  HIDANE_CHECK_OK(pool_.RefCount(block));  // the index trusts its callers, so ask first
+  return pool_.Release(block, index_.Contains(block) ? Reuse::kNewest : Reuse::kOldest);
+}
+
+Status KvCache::Unpublish(BlockId block) {
+  HIDANE_CHECK_OK(pool_.RefCount(block));
+  index_.Unpublish(block);
+  return {};
+}
+
+}  // namespace hidane::sched

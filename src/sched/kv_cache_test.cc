@@ -1,0 +1,130 @@
+#include "sched/kv_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <rapidcheck/gtest.h>
+#include <set>
+
+#include "sched/block_digest.h"
+#include "sched/ghost_set.h"
+
+namespace hidane::sched {
+namespace {
+
+std::vector<Sha256Digest> Chain(const std::vector<TokenId>& tokens, std::string_view salt = "") {
+  std::vector<Sha256Digest> chain;
+  BlockDigester().Extend(tokens, 2, salt, chain);
+  return chain;
+}
+
+TEST(BlockDigesterTest, OnlyFullBlocksHaveAName) {
+  EXPECT_EQ(Chain({1, 2, 3}).size(), 1u);
+}
+
+TEST(BlockDigesterTest, ABlockIsNamedByItsTokensItsPredecessorsAndTheSalt) {
+  const auto chain = Chain({1, 2, 1, 2});
+  EXPECT_NE(chain[0], chain[1]);
+  EXPECT_NE(Chain({9, 2, 1, 2})[1], chain[1]);
+  EXPECT_NE(Chain({1, 2, 1, 2}, "tenant")[0], chain[0]);
+  EXPECT_EQ(Chain({1, 2, 1, 2, 3, 4})[1], chain[1]);
+}
+
+// A request holds its whole table and gives it back whole, as the scheduler does.
+std::vector<BlockId> Compute(KvCache& cache, const std::vector<Sha256Digest>& chain) {
+  std::vector<BlockId> table;
+  cache.Hold(std::span(chain).first(cache.Find(chain).blocks), table);
+  for (size_t i = table.size(); i < chain.size(); ++i) {
+    table.push_back(cache.Publish(chain[i], *cache.Allocate()));
+  }
+  return table;
+}
+
+TEST(KvCacheTest, AReleasedTableStaysAHitUntilItsBlocksAreNeeded) {
+  KvCache cache(3);
+  const auto a = Chain({1, 1, 2, 2}), b = Chain({7, 7, 8, 8});
+  cache.ReleaseTable(Compute(cache, a));
+  EXPECT_EQ(cache.Find(a).blocks, 2u);
+  EXPECT_EQ(cache.Find(a).free, 2u);
+  cache.ReleaseTable(Compute(cache, b));  // takes the empty block and a's leaf
+  EXPECT_EQ(cache.Find(a).blocks, 1u);
+  EXPECT_EQ(cache.Find(b).blocks, 2u);
+}
+
+TEST(KvCacheTest, AgeIsTheLastUseNotTheFirst) {
+  KvCache cache(2);
+  const auto a = Chain({1, 1}), b = Chain({2, 2});
+  cache.ReleaseTable(Compute(cache, a));
+  cache.ReleaseTable(Compute(cache, b));
+  cache.ReleaseTable(Compute(cache, a));  // used again
+  (void)cache.Find(b);                    // a look is no use
+  cache.ReleaseTable(Compute(cache, Chain({3, 3})));
+  EXPECT_EQ(cache.Find(a).blocks, 1u);
+  EXPECT_EQ(cache.Find(b).blocks, 0u);
+}
+
+TEST(KvCacheTest, ABlockWithoutContentsIsUsedBeforeAnyCachedOne) {
+  KvCache cache(2);
+  const auto a = Chain({1, 1});
+  cache.ReleaseTable(Compute(cache, a));
+  const BlockId scratch = *cache.Allocate();  // the tail of a prompt, never full
+  ASSERT_TRUE(cache.Release(scratch));
+  EXPECT_EQ(*cache.Allocate(), scratch);
+  EXPECT_EQ(cache.Find(a).blocks, 1u);
+}
+
+TEST(KvCacheTest, TheSameContentsComputedTwiceBecomeOneBlock) {
+  KvCache cache(2);
+  const auto a = Chain({1, 1});
+  const BlockId first = cache.Publish(a[0], *cache.Allocate());
+  const BlockId second = cache.Publish(a[0], *cache.Allocate());
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(*cache.RefCount(first), 2u);
+  EXPECT_EQ(cache.blocks_free(), 1u);
+}
+
+TEST(KvCacheTest, RefusesAForeignBlock) {
+  KvCache cache(1);
+  EXPECT_EQ(cache.Release(BlockId(1)).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(cache.Unpublish(BlockId(1)).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(cache.Release(BlockId(0)).error().code, Code::kInternal);
+}
+
+// Whatever was computed in whatever order, a chain is forgotten from its end: no block outlives
+// the block before it.
+RC_GTEST_PROP(KvCacheProps, ACachedBlockIsReachable, (const std::vector<uint8_t>& requests)) {
+  KvCache cache(6);
+  std::set<Sha256Digest> all;
+  std::vector<std::vector<Sha256Digest>> chains;
+  for (const uint8_t r : requests) {
+    std::vector<TokenId> tokens;
+    for (int i = 0; i < 1 + r % 4; ++i) tokens.insert(tokens.end(), 2, r >> (4 + i) & 1);
+    chains.push_back(Chain(tokens));
+    all.insert(chains.back().begin(), chains.back().end());
+    cache.ReleaseTable(Compute(cache, chains.back()));
+
+    std::set<Sha256Digest> reachable;
+    for (const auto& chain : chains) {
+      reachable.insert(chain.begin(), chain.begin() + cache.Find(chain).blocks);
+    }
+    RC_ASSERT(reachable.size() == cache.blocks_published());
+    RC_ASSERT(cache.blocks_free() == cache.blocks());
+  }
+}
+
+TEST(GhostSetTest, RemembersAtLeastItsCapacityAndStaysBounded) {
+  GhostSet ghost(4);
+  const auto digest = [](uint8_t i) { return Sha256Digest{i}; };
+  for (uint8_t i = 0; i < 100; ++i) {
+    ghost.Add(digest(i));
+    EXPECT_LE(ghost.size(), 8u);
+    for (uint8_t back = 0; back < std::min<uint8_t>(i, 4); ++back) {
+      EXPECT_TRUE(ghost.Contains(digest(i - back)));
+    }
+  }
+  EXPECT_FALSE(ghost.Contains(digest(0)));
+  ghost.Clear();
+  EXPECT_FALSE(ghost.Contains(digest(99)));
+}
+
+}  // namespace
+}  // namespace hidane::sched
