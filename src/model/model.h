@@ -30,7 +30,7 @@ struct ModelOptions {
 /// What a model file says of itself.
 struct ModelInfo {
   std::string name, architecture;
-  uint32_t layers, dim, ffn_dim, heads, kv_heads, head_dim, vocab_size, context_length;
+  uint32_t layers, dim, ffn_dim, heads, kv_heads, head_dim, rope_dims, vocab_size, context_length;
   float rope_theta, norm_eps;
 };
 
@@ -66,9 +66,10 @@ class Model {
 
   /// Computes one step: writes K and V of every new token and, for each slice with want_logits in
   /// order, one row of f32 logits. REQUIRES: logits.size() == rows * vocab_size; token ids
-  /// < vocab_size; block ids < kv_blocks(); positions < context_length.
-  /// With Precision::kF32 a row is bit for bit the same whatever else is in the batch and however
-  /// the prompt was cut into chunks.
+  /// < vocab_size; at most step_tokens_max tokens; block ids < kv_blocks(); positions <
+  /// context_length.
+  /// context_length. With Precision::kF32 a row is bit for bit the same whatever else is in the
+  /// batch and however the prompt was cut into chunks.
   virtual void Forward(const StepBatch& batch, std::span<float> logits) = 0;
 };
 
