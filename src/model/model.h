@@ -23,7 +23,8 @@ struct ModelOptions {
   uint32_t block_size = 16;        ///< slots in a KV block; 1..256
   uint32_t kv_blocks = 0;          ///< physical blocks to allocate; > 0
   uint32_t threads = 1;            ///< threads that compute, the caller's included
-  std::string weight_cache_dir;    ///< prepacked weights shared by engine processes; "" = none
+  uint32_t step_tokens_max = 512;  ///< new tokens in one Forward; sizes the scratch memory; > 0
+  std::string weight_cache_dir{};  ///< prepacked weights shared by engine processes; "" = none
   bool reference_kernels = false;  ///< scalar twins only: slow, for tests
 };
 

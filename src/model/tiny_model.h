@@ -9,11 +9,11 @@
 
 namespace hidane::model {
 
-/// A llama file of a few hundred kilobytes with random weights, so that tests of the graph and of
+/// A llama file of about a megabyte with random weights, so that tests of the graph and of
 /// what stands on it need no download. Same seed, same bytes. Every field may be changed to make a
 /// file that is wrong in one way.
 struct TinyModel {
-  uint32_t layers = 2, dim = 64, ffn_dim = 128, heads = 4, kv_heads = 2, vocab = 96;
+  uint32_t layers = 2, dim = 128, ffn_dim = 256, heads = 4, kv_heads = 2, vocab = 96;
   uint32_t context_length = 256;
   uint32_t stated_vocab = 0;  ///< llama.vocab_size; 0 = not stated
   std::string architecture = "llama";
@@ -28,7 +28,7 @@ struct TinyModel {
     GgufBuilder b;
     uint64_t state = seed;
     AddMetadata(b);
-    const uint32_t head_dim = heads == 0 ? 16 : dim / heads;
+    const uint32_t head_dim = heads == 0 ? 32 : dim / heads;
     Matrix(b, state, "token_embd.weight", vocab, dim, 1.0f);
     if (separate_output) Matrix(b, state, "output.weight", vocab, dim, 1.0f);
     Norm(b, "output_norm.weight", norm_size == 0 ? dim : norm_size);

@@ -17,7 +17,8 @@ namespace {
 constexpr uint64_t kLayersMax = 1024;
 constexpr uint64_t kWidthMax = 1 << 20;    // dim, ffn_dim, heads * head_dim
 constexpr uint64_t kHeadDimMax = 256;      // what the attention kernels take
-constexpr uint64_t kContextMax = 1 << 24;  // tokens
+constexpr uint64_t kContextMax = 1 << 20;  // tokens
+constexpr uint32_t kLane = 32;             // the kernels' common divisor of widths
 
 tl::unexpected<Error> Bad(std::string what) {
   return Fail(Code::kInvalidArgument, "model: " + std::move(what));
@@ -71,9 +72,9 @@ Status ReadHeads(const Gguf& gguf, ModelInfo& info) {
     return Bad(
         fmt::format("value length {} differs from key length {}", value_length, info.head_dim));
   }
-  if (info.head_dim < 1 || info.head_dim > kHeadDimMax || info.head_dim % 2 != 0) {
-    return Bad(
-        fmt::format("head dimension {} is not even and in 2..{}", info.head_dim, kHeadDimMax));
+  if (info.head_dim == 0 || info.head_dim % kLane != 0 || info.head_dim > kHeadDimMax) {
+    return Bad(fmt::format("head dimension {} is not a multiple of {} up to {}", info.head_dim,
+                           kLane, kHeadDimMax));
   }
   if (uint64_t{info.heads} * info.head_dim > kWidthMax) {
     return Bad(fmt::format("{} heads of {} are too wide", info.heads, info.head_dim));
@@ -195,6 +196,10 @@ Result<ModelInfo> ReadModelInfo(const Gguf& gguf) {
   HIDANE_TRY(info.layers, Count(gguf, "block_count", kLayersMax));
   HIDANE_TRY(info.dim, Count(gguf, "embedding_length", kWidthMax));
   HIDANE_TRY(info.ffn_dim, Count(gguf, "feed_forward_length", kWidthMax));
+  if (info.dim % kLane != 0 || info.ffn_dim % kLane != 0) {
+    return Bad(
+        fmt::format("dimension {} or {} is not a multiple of {}", info.dim, info.ffn_dim, kLane));
+  }
   HIDANE_TRY(info.context_length, Count(gguf, "context_length", kContextMax));
   HIDANE_TRY(info.norm_eps, Positive(gguf.Float("llama.attention.layer_norm_rms_epsilon"),
                                      "llama.attention.layer_norm_rms_epsilon"));

@@ -31,7 +31,8 @@ struct LlamaTensors {
 };
 
 /// The architecture's numbers. kInvalidArgument names the key: another architecture, a missing or
-/// zero count, heads that don't divide, an odd or oversized head, RoPE scaling that isn't
+/// zero count, heads that don't divide, a width that is not a multiple of 32 (the kernels' lane),
+/// an oversized head, RoPE scaling that isn't
 /// implemented, a vocabulary size other than the tokenizer's.
 Result<ModelInfo> ReadModelInfo(const Gguf& gguf);
 

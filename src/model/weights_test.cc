@@ -36,8 +36,8 @@ TEST(Weights, ReadsTheArchitecture) {
   const auto gguf = Gguf::Parse(std::as_bytes(std::span(file)));
   const auto info = ReadModelInfo(*gguf);
   ASSERT_TRUE(info) << info.error().what;
-  EXPECT_EQ(info->head_dim, 16u);
-  EXPECT_EQ(info->rope_dims, 16u);
+  EXPECT_EQ(info->head_dim, 32u);
+  EXPECT_EQ(info->rope_dims, 32u);
   EXPECT_EQ(info->vocab_size, 96u);
   const auto tensors = BindTensors(*gguf, *info);
   ASSERT_TRUE(tensors) << tensors.error().what;
@@ -55,9 +55,10 @@ TEST(Weights, MetadataThatCannotBeIsRefused) {
   ExpectRefused([](TinyModel& t) { t.heads = 0; });
   ExpectRefused([](TinyModel& t) { t.kv_heads = 0; });
   ExpectRefused([](TinyModel& t) { t.kv_heads = 3; });
-  ExpectRefused([](TinyModel& t) { t.heads = 64; });  // head dimension 1
+  ExpectRefused([](TinyModel& t) { t.heads = 64; });  // head dimension 2
   ExpectRefused([](TinyModel& t) { t.heads = 6; });   // does not divide
   ExpectRefused([](TinyModel& t) { t.layers = 0; });
+  ExpectRefused([](TinyModel& t) { t.ffn_dim = 100; });
   ExpectRefused([](TinyModel& t) { t.context_length = 0; });
   ExpectRefused([](TinyModel& t) { t.stated_vocab = 97; });
   for (const char* key :
@@ -71,7 +72,7 @@ TEST(Weights, MetadataThatCannotBeIsRefused) {
 TEST(Weights, TensorsThatDoNotFitTheMetadataAreRefused) {
   ExpectRefused([](TinyModel& t) { t.without_tensor = "token_embd.weight"; });
   ExpectRefused([](TinyModel& t) { t.without_tensor = "blk.1.ffn_up.weight"; });
-  ExpectRefused([](TinyModel& t) { t.norm_size = 63; });
+  ExpectRefused([](TinyModel& t) { t.norm_size = 127; });
   ExpectRefused([](TinyModel& t) { t.extra_tensor = "blk.0.attn_q.bias"; });
 }
 

@@ -1,0 +1,83 @@
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/gguf.h"
+#include "model/kernels.h"
+#include "model/kv_memory.h"
+#include "model/model.h"
+#include "model/weights.h"
+
+namespace hidane::model {
+
+/// Scratch for one kind of activation, [rows][width] f32, on a cache line. Not initialised.
+class Activations {
+ public:
+  Activations(size_t rows, size_t width);
+  Rows from(size_t column) const { return {data_.get() + column, width_}; }
+  ConstRows read(size_t column = 0) const { return {data_.get() + column, width_}; }
+  operator Rows() const { return from(0); }
+
+ private:
+  struct Free {
+    void operator()(float* p) const { std::free(p); }
+  };
+  size_t width_;
+  std::unique_ptr<float, Free> data_;
+};
+
+/// The llama graph over a set of kernels:
+///
+///   tokens -> embed -> x
+///   each layer:  x += O * attention(rope(Q n), rope(K n), V n)     n = norm(x)
+///                x += D * (silu(G n) * (U n))                      n = norm(x)
+///   rows whose logits are wanted:  logits = W * norm(x)
+///
+/// Q, K, V are one matrix here, and so are G and U. All memory is taken at construction; Forward
+/// allocates nothing.
+class Llama final : public Model {
+ public:
+  struct Parts {
+    GgufFile file;  ///< the weights are views into it
+    ModelInfo info;
+    KvLayout layout;
+    std::unique_ptr<Kernels> kernels;
+    KvMemory kv;
+  };
+  Llama(Parts parts, const LlamaTensors& tensors, const ModelOptions& options);
+
+  const ModelInfo& info() const override { return parts_.info; }
+  const KvLayout& kv_layout() const override { return parts_.layout; }
+  uint32_t kv_blocks() const override { return kv_blocks_; }
+  void Forward(const StepBatch& batch, std::span<float> logits) override;
+
+ private:
+  struct Layer {
+    std::vector<float> attn_norm, ffn_norm;
+    std::unique_ptr<Linear> qkv, attn_output, gate_up, ffn_down;
+  };
+
+  void BeginStep(const StepBatch& batch);
+  void RunLayer(const Layer& layer, KvLayer kv, bool is_last);
+  void KeepWantedRows();
+
+  Parts parts_;
+  uint32_t kv_blocks_, step_tokens_max_;
+  uint32_t q_width_, kv_width_;  ///< heads * head_dim, kv_heads * head_dim
+  WeightView token_embd_;
+  std::vector<float> output_norm_, rope_;
+  std::unique_ptr<Linear> output_;
+  std::vector<Layer> layers_;
+
+  Activations x_, normed_, qkv_, mixed_, gate_up_, activated_;
+  // The step under way.
+  uint32_t rows_ = 0;
+  std::vector<uint32_t> positions_;  ///< [rows_]
+  std::vector<AttentionSeq> seqs_;
+  std::vector<AttentionSeq> wanted_;  ///< last rows whose logits are wanted, before compaction
+};
+
+}  // namespace hidane::model

@@ -1,0 +1,53 @@
+#include "model/model.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "model/llama.h"
+#include "model/weights.h"
+
+namespace hidane::model {
+namespace {
+
+constexpr uint32_t kBlockSizeMax = 256;
+constexpr uint32_t kStepTokensMax = 1 << 16;
+constexpr uint32_t kThreadsMax = 1024;
+
+Status CheckRange(const char* name, uint32_t value, uint32_t max) {
+  if (value >= 1 && value <= max) return {};
+  return Fail(Code::kInvalidArgument, fmt::format("{} = {} is not in 1..{}", name, value, max));
+}
+
+Status Validate(const ModelOptions& options) {
+  HIDANE_CHECK_OK(CheckRange("block_size", options.block_size, kBlockSizeMax));
+  HIDANE_CHECK_OK(CheckRange("kv_blocks", options.kv_blocks, UINT32_MAX));
+  HIDANE_CHECK_OK(CheckRange("threads", options.threads, kThreadsMax));
+  return CheckRange("step_tokens_max", options.step_tokens_max, kStepTokensMax);
+}
+
+Result<std::unique_ptr<Kernels>> MakeKernels(const ModelOptions& options) {
+  return MakeReferenceKernels(options.precision == Precision::kBf16);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> Model::Load(const std::string& gguf_path,
+                                           const ModelOptions& options) {
+  HIDANE_CHECK_OK(Validate(options));
+  HIDANE_TRY(auto file, GgufFile::Open(gguf_path));
+  HIDANE_TRY(auto info, ReadModelInfo(file.gguf));
+  HIDANE_TRY(const auto tensors, BindTensors(file.gguf, info));
+  HIDANE_TRY(auto kernels, MakeKernels(options));
+  const KvLayout layout{.layers = info.layers,
+                        .kv_heads = info.kv_heads,
+                        .head_dim = info.head_dim,
+                        .block_size = options.block_size,
+                        .element_bytes = kernels->bf16() ? 2u : 4u};
+  HIDANE_TRY(auto kv, KvMemory::Allocate(layout, options.kv_blocks));
+  Llama::Parts parts{std::move(file), std::move(info), layout, std::move(kernels), std::move(kv)};
+  std::unique_ptr<Model> model = std::make_unique<Llama>(std::move(parts), tensors, options);
+  return model;
+}
+
+}  // namespace hidane::model
