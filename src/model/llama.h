@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model/gguf.h"
@@ -79,5 +80,9 @@ class Llama final : public Model {
   std::vector<AttentionSeq> seqs_;
   std::vector<AttentionSeq> wanted_;  ///< last rows whose logits are wanted, before compaction
 };
+
+/// Model::Load over the given kernels; `options` decides the rest.
+Result<std::unique_ptr<Model>> LoadLlama(const std::string& gguf_path, const ModelOptions& options,
+                                         std::unique_ptr<Kernels> kernels);
 
 }  // namespace hidane::model

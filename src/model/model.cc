@@ -26,19 +26,19 @@ Status Validate(const ModelOptions& options) {
   return CheckRange("step_tokens_max", options.step_tokens_max, kStepTokensMax);
 }
 
-Result<std::unique_ptr<Kernels>> MakeKernels(const ModelOptions& options) {
-  return MakeReferenceKernels(options.precision == Precision::kBf16);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Model>> Model::Load(const std::string& gguf_path,
                                            const ModelOptions& options) {
   HIDANE_CHECK_OK(Validate(options));
+  return LoadLlama(gguf_path, options, MakeReferenceKernels(options.precision == Precision::kBf16));
+}
+
+Result<std::unique_ptr<Model>> LoadLlama(const std::string& gguf_path, const ModelOptions& options,
+                                         std::unique_ptr<Kernels> kernels) {
   HIDANE_TRY(auto file, GgufFile::Open(gguf_path));
   HIDANE_TRY(auto info, ReadModelInfo(file.gguf));
   HIDANE_TRY(const auto tensors, BindTensors(file.gguf, info));
-  HIDANE_TRY(auto kernels, MakeKernels(options));
   const KvLayout layout{.layers = info.layers,
                         .kv_heads = info.kv_heads,
                         .head_dim = info.head_dim,
