@@ -28,7 +28,11 @@ class ManualClock final : public Clock {
   TimePoint now_{};
 };
 
-constexpr double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-constexpr Duration FromSeconds(double s) { return Duration(static_cast<int64_t>(s * 1e9)); }
+constexpr double Seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+constexpr Duration FromSeconds(double s) {
+  return Duration(static_cast<int64_t>(s * 1e9));
+}
 
 }  // namespace hidane

@@ -6,16 +6,26 @@ namespace hidane {
 
 WireError ToWire(Code code) {
   switch (code) {
-    case Code::kInvalidArgument: return {400, "invalid_request_error", "invalid_value"};
-    case Code::kUnauthenticated: return {401, "authentication_error", "invalid_api_key"};
-    case Code::kNotFound: return {404, "not_found_error", "not_found"};
-    case Code::kTooLarge: return {413, "invalid_request_error", "too_large"};
-    case Code::kResourceExhausted: return {429, "rate_limit_error", "rate_limit_exceeded"};
-    case Code::kDeadlineExceeded: return {504, "server_error", "upstream_timeout"};
-    case Code::kCancelled: return {499, "server_error", "cancelled"};
-    case Code::kUnavailable: return {503, "server_error", "no_backend"};
-    case Code::kDataLoss: return {502, "server_error", "bad_upstream"};
-    case Code::kInternal: return {500, "server_error", "internal"};
+    case Code::kInvalidArgument:
+      return {400, "invalid_request_error", "invalid_value"};
+    case Code::kUnauthenticated:
+      return {401, "authentication_error", "invalid_api_key"};
+    case Code::kNotFound:
+      return {404, "not_found_error", "not_found"};
+    case Code::kTooLarge:
+      return {413, "invalid_request_error", "too_large"};
+    case Code::kResourceExhausted:
+      return {429, "rate_limit_error", "rate_limit_exceeded"};
+    case Code::kDeadlineExceeded:
+      return {504, "server_error", "upstream_timeout"};
+    case Code::kCancelled:
+      return {499, "server_error", "cancelled"};
+    case Code::kUnavailable:
+      return {503, "server_error", "no_backend"};
+    case Code::kDataLoss:
+      return {502, "server_error", "bad_upstream"};
+    case Code::kInternal:
+      return {500, "server_error", "internal"};
   }
   return {500, "server_error", "internal"};
 }

@@ -25,7 +25,9 @@ struct Sha256::Impl {
   void Start() { HIDANE_ASSERT(EVP_DigestInit_ex2(ctx, md, nullptr) == 1); }
 };
 
-Sha256::Sha256() : impl_(std::make_unique<Impl>()) { impl_->Start(); }
+Sha256::Sha256() : impl_(std::make_unique<Impl>()) {
+  impl_->Start();
+}
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;

@@ -20,10 +20,10 @@ class Strong {
   Rep v_{};
 };
 
-using TokenId = int32_t;                                    ///< vocabulary index
-using BlockId = Strong<uint32_t, struct BlockIdTag>;        ///< physical KV block, 0-based
-using SeqId = Strong<uint64_t, struct SeqIdTag>;            ///< one sequence inside one engine
-using WorkerId = Strong<uint32_t, struct WorkerIdTag>;      ///< one upstream engine (or DP rank)
+using TokenId = int32_t;                                ///< vocabulary index
+using BlockId = Strong<uint32_t, struct BlockIdTag>;    ///< physical KV block, 0-based
+using SeqId = Strong<uint64_t, struct SeqIdTag>;        ///< one sequence inside one engine
+using WorkerId = Strong<uint32_t, struct WorkerIdTag>;  ///< one upstream engine (or DP rank)
 
 }  // namespace hidane
 

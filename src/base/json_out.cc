@@ -31,11 +31,21 @@ size_t Utf8Length(const unsigned char* p, size_t left) {
 
 void AppendEscaped(std::string& out, unsigned char c) {
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
     default:
       out += "\\u00";
       out += kHex[c >> 4];
@@ -106,8 +116,12 @@ JsonWriter& JsonWriter::String(std::string_view value) {
   AppendJsonString(out_, value);
   return *this;
 }
-JsonWriter& JsonWriter::Bool(bool value) { return Raw(value ? "true" : "false"); }
-JsonWriter& JsonWriter::Null() { return Raw("null"); }
+JsonWriter& JsonWriter::Bool(bool value) {
+  return Raw(value ? "true" : "false");
+}
+JsonWriter& JsonWriter::Null() {
+  return Raw("null");
+}
 JsonWriter& JsonWriter::Raw(std::string_view json) {
   Separate();
   out_ += json;

@@ -38,8 +38,12 @@ struct ValueWriter {
 
 }  // namespace
 
-void SetLevel(Level level) { g_level.store(level, std::memory_order_relaxed); }
-bool Enabled(Level level) { return level >= g_level.load(std::memory_order_relaxed); }
+void SetLevel(Level level) {
+  g_level.store(level, std::memory_order_relaxed);
+}
+bool Enabled(Level level) {
+  return level >= g_level.load(std::memory_order_relaxed);
+}
 
 void Write(Level level, std::string_view event, Fields fields) {
   if (!Enabled(level)) return;

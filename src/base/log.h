@@ -29,9 +29,17 @@ void SetLevel(Level level);  ///< default kInfo; process-wide
 bool Enabled(Level level);
 void Write(Level level, std::string_view event, Fields fields = {});
 
-inline void Debug(std::string_view event, Fields f = {}) { Write(Level::kDebug, event, f); }
-inline void Info(std::string_view event, Fields f = {}) { Write(Level::kInfo, event, f); }
-inline void Warn(std::string_view event, Fields f = {}) { Write(Level::kWarn, event, f); }
-inline void Error(std::string_view event, Fields f = {}) { Write(Level::kError, event, f); }
+inline void Debug(std::string_view event, Fields f = {}) {
+  Write(Level::kDebug, event, f);
+}
+inline void Info(std::string_view event, Fields f = {}) {
+  Write(Level::kInfo, event, f);
+}
+inline void Warn(std::string_view event, Fields f = {}) {
+  Write(Level::kWarn, event, f);
+}
+inline void Error(std::string_view event, Fields f = {}) {
+  Write(Level::kError, event, f);
+}
 
 }  // namespace hidane::log

@@ -37,7 +37,9 @@ using Status = Result<void>;
 inline tl::unexpected<Error> Fail(Code code, std::string what, std::string param = {}) {
   return tl::unexpected<Error>(Error{code, std::move(what), std::move(param)});
 }
-inline tl::unexpected<Error> Fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+inline tl::unexpected<Error> Fail(Error error) {
+  return tl::unexpected<Error>(std::move(error));
+}
 
 }  // namespace hidane
 
@@ -45,15 +47,14 @@ inline tl::unexpected<Error> Fail(Error error) { return tl::unexpected<Error>(st
 #define HIDANE_CONCAT(a, b) HIDANE_CONCAT_(a, b)
 
 /// `HIDANE_TRY(const auto v, Parse(x));` declares v, or returns Parse's error. Not in coroutines.
-#define HIDANE_TRY(decl, expr)                                       \
-  auto HIDANE_CONCAT(try_, __LINE__) = (expr);                       \
-  if (!HIDANE_CONCAT(try_, __LINE__))                                \
+#define HIDANE_TRY(decl, expr)                                               \
+  auto HIDANE_CONCAT(try_, __LINE__) = (expr);                               \
+  if (!HIDANE_CONCAT(try_, __LINE__))                                        \
     return ::hidane::Fail(std::move(HIDANE_CONCAT(try_, __LINE__)).error()); \
   decl = *std::move(HIDANE_CONCAT(try_, __LINE__))
 
 /// `HIDANE_CHECK_OK(DoIt());` returns DoIt's error, if any.
-#define HIDANE_CHECK_OK(expr)                                          \
-  do {                                                                 \
-    if (auto status_ = (expr); !status_)                               \
-      return ::hidane::Fail(std::move(status_).error());               \
+#define HIDANE_CHECK_OK(expr)                                                               \
+  do {                                                                                      \
+    if (auto status_ = (expr); !status_) return ::hidane::Fail(std::move(status_).error()); \
   } while (false)

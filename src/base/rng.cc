@@ -4,7 +4,9 @@
 
 namespace hidane {
 namespace {
-constexpr uint64_t Rotl(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+constexpr uint64_t Rotl(uint64_t x, int k) {
+  return (x << k) | (x >> (64 - k));
+}
 }  // namespace
 
 uint64_t Mix64(uint64_t x) {
@@ -33,13 +35,17 @@ uint64_t Rng::Next() {
   return result;
 }
 
-double Rng::Unit() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
+double Rng::Unit() {
+  return static_cast<double>(Next() >> 11) * 0x1.0p-53;
+}
 
 uint64_t Rng::Below(uint64_t n) {
   // Lemire 2019, without the rejection step: the bias is below n / 2^64.
   return static_cast<uint64_t>((static_cast<unsigned __int128>(Next()) * n) >> 64);
 }
 
-double Rng::Exponential(double mean) { return -mean * std::log1p(-Unit()); }
+double Rng::Exponential(double mean) {
+  return -mean * std::log1p(-Unit());
+}
 
 }  // namespace hidane

@@ -57,8 +57,10 @@ std::string LabelText(const Labels& labels, std::string_view le = {}) {
     out += fmt::format("{}=\"", name);
     for (const char c : value) {
       if (c == '\\' || c == '"') out += '\\';
-      if (c == '\n') out += "\\n";
-      else out += c;
+      if (c == '\n')
+        out += "\\n";
+      else
+        out += c;
     }
     out += '"';
   };
@@ -105,7 +107,8 @@ struct Registry::Impl {
     const std::lock_guard lock(mutex);
     auto it = families.find(name);
     if (it == families.end()) {
-      it = families.emplace(name, Family{std::string(name), std::string(help), std::string(type), {}})
+      it = families
+               .emplace(name, Family{std::string(name), std::string(help), std::string(type), {}})
                .first;
     }
     for (Series& s : it->second.series) {

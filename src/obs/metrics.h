@@ -81,8 +81,8 @@ class Registry {
   Counter& counter(std::string_view name, std::string_view help, Labels labels = {});
   RealCounter& real_counter(std::string_view name, std::string_view help, Labels labels = {});
   Gauge& gauge(std::string_view name, std::string_view help, Labels labels = {});
-  Histogram& histogram(std::string_view name, std::string_view help,
-                       std::span<const double> bounds, Labels labels = {});
+  Histogram& histogram(std::string_view name, std::string_view help, std::span<const double> bounds,
+                       Labels labels = {});
   /// Called at the start of each scrape, to set gauges from state that lives elsewhere.
   void OnScrape(std::function<void()> fn);
   /// The exposition text. Thread-safe.
