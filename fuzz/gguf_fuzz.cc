@@ -3,6 +3,7 @@
 #include <span>
 
 #include "model/gguf.h"
+#include "model/weights.h"
 
 /// Whatever parses must be readable in full: every view lies inside the input.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -25,6 +26,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (const auto numbers = gguf->Int32s(key)) sum += numbers->size();
     if (const auto number = gguf->Uint(key)) sum += *number;
     if (const auto number = gguf->Float(key)) sum += *number > 0;
+  }
+  if (const auto info = hidane::model::ReadModelInfo(*gguf)) {
+    if (const auto tensors = hidane::model::BindTensors(*gguf, *info))
+      sum += tensors->layers.size();
   }
   volatile uint64_t used = sum;
   static_cast<void>(used);

@@ -1,7 +1,6 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -87,8 +86,8 @@ struct TinyModel {
   void Add(GgufBuilder& b, const std::string& name, const std::vector<uint64_t>& dims,
            const std::vector<float>& values) const {
     if (name == without_tensor) return;
-    std::string data(values.size() * sizeof(float), '\0');
-    std::memcpy(data.data(), values.data(), data.size());
+    const std::string data(reinterpret_cast<const char*>(values.data()),
+                           values.size() * sizeof(float));
     b.Tensor(name, dims, static_cast<uint32_t>(TensorType::kF32), data);
   }
 };
