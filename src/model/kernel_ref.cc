@@ -18,6 +18,7 @@ class ReferenceLinear final : public Linear {
     for (const WeightView& part : parts) {
       HIDANE_ASSERT(part.cols == in_);
       const size_t size = size_t{part.rows} * part.cols, at = weights_.size();
+      out_ += part.rows;
       weights_.resize(at + size);
       Dequantize(part.type, ViewBytes(part), std::span(weights_).subspan(at, size));
     }
@@ -31,11 +32,11 @@ class ReferenceLinear final : public Linear {
   }
 
   uint32_t in() const override { return in_; }
-  uint32_t out() const override { return static_cast<uint32_t>(weights_.size() / in_); }
+  uint32_t out() const override { return out_; }
 
   void Apply(ConstRows x, uint32_t m, Rows y, Output output) override {
     for (uint32_t i = 0; i < m; ++i) {
-      for (uint32_t n = 0; n < out(); ++n) {
+      for (uint32_t n = 0; n < out_; ++n) {
         const float* w = weights_.data() + size_t{n} * in_;
         double sum = 0;
         for (uint32_t k = 0; k < in_; ++k) sum += double{w[k]} * double{x.row(i)[k]};
@@ -46,7 +47,7 @@ class ReferenceLinear final : public Linear {
   }
 
  private:
-  uint32_t in_;
+  uint32_t in_, out_ = 0;
   std::vector<float> weights_;
 };
 
