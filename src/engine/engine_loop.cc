@@ -1,0 +1,179 @@
+#include "engine/engine_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hidane::engine {
+namespace {
+
+sched::SchedulerOptions SchedulerOptionsOf(const model::Model& model, const EngineOptions& o) {
+  return {.kv_blocks = model.kv_blocks(),
+          .block_size = model.kv_layout().block_size,
+          .tokens_max = o.max_num_batched_tokens,
+          .seqs_max = o.max_num_seqs,
+          .prefix_cache = o.prefix_cache};
+}
+
+}  // namespace
+
+EngineLoop::EngineLoop(std::unique_ptr<model::Model> model, const text::TextModel& text,
+                       const EngineOptions& options, Mailbox& mailbox, Probe& probe)
+    : model_(std::move(model)),
+      text_(text),
+      options_(options),
+      mailbox_(mailbox),
+      probe_(probe),
+      scheduler_(SchedulerOptionsOf(*model_, options)) {}
+
+void EngineLoop::Run() {
+  std::vector<Command> inbox;
+  while (mailbox_.Take(!live_.empty(), inbox)) {
+    const TimePoint start = options_.busy_clock->Now();
+    for (Command& command : inbox) std::visit([&](auto& c) { Do(c); }, command);
+    const sched::StepTally tally = Step();
+    probe_.OnStep(tally, options_.busy_clock->Now() - start);
+  }
+  for (Command& command : inbox) std::visit([&](auto& c) { Do(c); }, command);
+  CancelAll();
+  Publish();
+}
+
+void EngineLoop::Do(SubmitCommand& command) {
+  scheduler_.Add(command.id, std::move(command.request.prompt), command.request.cache_salt);
+  const SamplingParams& sampling = command.request.sampling;
+  const uint64_t seed =
+      sampling.has_seed ? sampling.seed : Mix64(options_.seed + command.id.value());
+  live_.try_emplace(command.id, Live{std::move(command.request), std::move(command.sink), Rng(seed),
+                                     command.submitted});
+}
+
+void EngineLoop::Do(CancelCommand& command) {
+  const auto at = live_.find(command.id);
+  if (at == live_.end()) return;
+  Event event = EventOf(command.id, at->second);
+  event.finish = Finish::kCancelled;
+  End(command.id, std::move(event));
+}
+
+void EngineLoop::Do(ResetCommand&) {
+  scheduler_.ResetPrefixCache();
+}
+
+sched::StepTally EngineLoop::Step() {
+  const sched::StepPlan plan = scheduler_.Plan();
+  scheduler_.Commit(plan);
+  CountAdmissions(plan);
+  Publish();  // before the long part
+  if (plan.run.empty()) return {};
+  Compute(plan);
+  const sched::StepTally tally = scheduler_.Complete(plan);
+  const size_t vocab = model_->info().vocab_size;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    Deliver(rows_[i], std::span(logits_).subspan(i * vocab, vocab));
+  }
+  Publish();
+  return tally;
+}
+
+void EngineLoop::CountAdmissions(const sched::StepPlan& plan) {
+  probe_.OnPreempted(plan.preempt.size());
+  for (const SeqId id : plan.admit) {
+    const sched::SeqState& seq = scheduler_.state(id);
+    if (seq.admissions == 1) probe_.OnFirstAdmission(seq.prompt_tokens, seq.cached_tokens);
+  }
+}
+
+void EngineLoop::Compute(const sched::StepPlan& plan) {
+  tokens_.clear();
+  slices_.clear();
+  rows_.clear();
+  for (const sched::StepPlan::Item& item : plan.run) {
+    const sched::SeqState& seq = scheduler_.state(item.id);
+    const auto first = seq.tokens.begin() + seq.computed;
+    const bool want_logits = seq.computed + item.n_tokens == seq.tokens.size();
+    tokens_.insert(tokens_.end(), first, first + item.n_tokens);
+    slices_.push_back({.n_tokens = item.n_tokens,
+                       .first_position = seq.computed,
+                       .active_length = seq.computed,
+                       .block_table = seq.table,
+                       .want_logits = want_logits});
+    if (want_logits) rows_.push_back(item.id);
+  }
+  const size_t wanted = rows_.size() * model_->info().vocab_size;
+  if (logits_.size() < wanted) logits_.resize(wanted);
+  model_->Forward({.tokens = tokens_, .seqs = slices_}, std::span(logits_).first(wanted));
+}
+
+void EngineLoop::Deliver(SeqId id, std::span<const float> logits) {
+  Live& live = live_.at(id);
+  const auto token = sampler_.Sample(logits, live.request.sampling, live.rng);
+  if (!token) {
+    Event event = EventOf(id, live);
+    event.finish = Finish::kError;
+    event.error = "the model's logits are not finite";
+    return End(id, std::move(event));
+  }
+  const TimePoint now = options_.clock->Now();
+  if (live.completion_tokens++ == 0) {
+    probe_.OnFirstToken(scheduler_.state(id).prompt_tokens, now - live.last);
+  } else {
+    probe_.OnNextToken(now - live.last);
+  }
+  probe_.OnToken();
+  live.last = now;
+
+  Event event = EventOf(id, live);
+  event.token = *token;
+  if (live.request.logprobs > 0) event.top = TopLogprobs(logits, *token, live.request.logprobs);
+  event.finish = FinishOf(live, *token);
+  if (event.finish != Finish::kNone) return End(id, std::move(event));
+  scheduler_.Append(id, *token);
+  live.sink(event);
+}
+
+Finish EngineLoop::FinishOf(const Live& live, TokenId token) const {
+  const Request& request = live.request;
+  const auto& stops = request.stop_token_ids;
+  if (std::find(stops.begin(), stops.end(), token) != stops.end()) return Finish::kStop;
+  if (!request.ignore_eos && text_.IsEndOfGeneration(token)) return Finish::kStop;
+  return live.completion_tokens >= request.max_tokens ? Finish::kLength : Finish::kNone;
+}
+
+void EngineLoop::End(SeqId id, Event event) {
+  scheduler_.Remove(id);
+  probe_.OnFinish(event.finish);
+  const auto at = live_.find(id);
+  at->second.sink(event);
+  live_.erase(at);
+}
+
+void EngineLoop::CancelAll() {
+  while (!live_.empty()) {
+    CancelCommand command{live_.begin()->first};
+    Do(command);
+  }
+}
+
+Event EngineLoop::EventOf(SeqId id, const Live& live) const {
+  const sched::SeqState& seq = scheduler_.state(id);
+  Event event;
+  event.prompt_tokens = seq.prompt_tokens;
+  event.cached_tokens = seq.cached_tokens;
+  event.completion_tokens = live.completion_tokens;
+  return event;
+}
+
+void EngineLoop::Publish() {
+  const uint32_t blocks = scheduler_.cache().blocks();
+  const uint32_t free = scheduler_.cache().blocks_free();
+  const EngineStats stats{.running = scheduler_.running(),
+                          .waiting = scheduler_.waiting(),
+                          .kv_blocks = blocks,
+                          .kv_blocks_free = free,
+                          .block_size = model_->kv_layout().block_size,
+                          .kv_usage = static_cast<double>(blocks - free) / blocks};
+  mailbox_.Publish(stats);
+  probe_.OnStats(stats);
+}
+
+}  // namespace hidane::engine

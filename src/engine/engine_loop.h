@@ -1,0 +1,63 @@
+#pragma once
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/rng.h"
+#include "engine/engine.h"
+#include "engine/mailbox.h"
+#include "engine/probe.h"
+#include "engine/sampler.h"
+#include "model/model.h"
+#include "sched/scheduler.h"
+
+namespace hidane::engine {
+
+/// The engine thread's own state and its loop: commands in, one step, events out, again.
+/// Everything but the mailbox and the probe is touched by this thread alone.
+class EngineLoop {
+ public:
+  EngineLoop(std::unique_ptr<model::Model> model, const text::TextModel& text,
+             const EngineOptions& options, Mailbox& mailbox, Probe& probe);
+  /// Runs until the mailbox is stopped, then ends every live request with kCancelled.
+  void Run();
+
+ private:
+  struct Live {
+    Request request;  // its prompt is the scheduler's
+    Sink sink;
+    Rng rng;
+    TimePoint last;  // submitted, or got its last token
+    uint32_t completion_tokens = 0;
+  };
+
+  void Do(SubmitCommand& command);
+  void Do(CancelCommand& command);
+  void Do(ResetCommand& command);
+  sched::StepTally Step();
+  void CountAdmissions(const sched::StepPlan& plan);
+  void Compute(const sched::StepPlan& plan);
+  void Deliver(SeqId id, std::span<const float> logits);
+  Finish FinishOf(const Live& live, TokenId token) const;
+  void End(SeqId id, Event event);
+  void CancelAll();
+  Event EventOf(SeqId id, const Live& live) const;
+  void Publish();
+
+  std::unique_ptr<model::Model> model_;
+  const text::TextModel& text_;
+  const EngineOptions options_;
+  Mailbox& mailbox_;
+  Probe& probe_;
+  sched::Scheduler scheduler_;
+  Sampler sampler_;
+  std::unordered_map<SeqId, Live> live_;
+
+  // One step's batch, kept for its memory.
+  std::vector<TokenId> tokens_;
+  std::vector<model::SeqSlice> slices_;
+  std::vector<SeqId> rows_;  // who gets which row of logits_
+  std::vector<float> logits_;
+};
+
+}  // namespace hidane::engine

@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "obs/metrics.h"
+#include "sched/scheduler.h"
+
+namespace hidane::engine {
+
+/// The engine's metrics: vLLM's names where vLLM has one, `hidane_engine_*` beside them, all with
+/// the label model_name. Written by the engine thread; README.md says what divides by what.
+class Probe {
+ public:
+  Probe(obs::Registry& registry, const std::string& model_name, const EngineStats& fixed);
+
+  void OnStats(const EngineStats& stats);
+  void OnFirstAdmission(uint32_t prompt_tokens, uint32_t cached_tokens);
+  void OnPreempted(uint64_t n) { preemptions_.Add(n); }
+  void OnFirstToken(uint32_t prompt_tokens, Duration since_submit);
+  void OnNextToken(Duration since_last) { itl_.Observe(Seconds(since_last)); }
+  void OnToken() { generation_tokens_.Add(); }
+  void OnFinish(Finish finish);
+  /// `busy`: CPU time of the step, shared out evenly over its tokens.
+  void OnStep(const sched::StepTally& tally, Duration busy);
+
+ private:
+  obs::Labels labels_;
+  obs::Gauge &running_, &waiting_, &kv_usage_;
+  obs::Counter &queries_, &hits_, &prompt_tokens_, &generation_tokens_, &preemptions_;
+  obs::Histogram &ttft_, &itl_;
+  obs::Counter &stopped_, &length_, &aborted_, &failed_;
+  obs::Counter &steps_, &prefill_tokens_, &recomputed_tokens_;
+  obs::RealCounter &busy_, &prefill_, &decode_, &recompute_;
+};
+
+}  // namespace hidane::engine

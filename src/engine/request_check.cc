@@ -1,0 +1,53 @@
+#include "engine/request_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace hidane::engine {
+namespace {
+
+template <class... Args>
+Status Bad(const char* param, fmt::format_string<Args...> text, Args&&... args) {
+  return Fail(Code::kInvalidArgument, fmt::format(text, std::forward<Args>(args)...), param);
+}
+
+Status CheckSampling(const SamplingParams& p) {
+  if (!std::isfinite(p.temperature) || p.temperature < 0) {
+    return Bad("temperature", "temperature {} is not a number >= 0", p.temperature);
+  }
+  if (!(p.top_p > 0 && p.top_p <= 1)) return Bad("top_p", "top_p {} is not in (0, 1]", p.top_p);
+  if (p.top_k < 0) return Bad("top_k", "top_k {} is negative", p.top_k);
+  return {};
+}
+
+}  // namespace
+
+Status CheckRequest(const Request& request, const RequestLimits& limits) {
+  HIDANE_CHECK_OK(CheckSampling(request.sampling));
+  if (request.prompt.empty()) return Bad("prompt", "the prompt is empty");
+  if (request.max_tokens == 0) return Bad("max_tokens", "max_tokens 0 is not >= 1");
+  if (request.logprobs > kLogprobsMax) {
+    return Bad("logprobs", "logprobs {} is over {}", request.logprobs, kLogprobsMax);
+  }
+  const auto known = [&](TokenId id) {
+    return id >= 0 && static_cast<uint32_t>(id) < limits.vocab_size;
+  };
+  const auto bad = std::find_if_not(request.prompt.begin(), request.prompt.end(), known);
+  if (bad != request.prompt.end()) {
+    return Bad("prompt", "token {} is not in the vocabulary of {}", *bad, limits.vocab_size);
+  }
+  const uint64_t tokens = uint64_t{request.prompt.size()} + request.max_tokens;
+  if (tokens > limits.context_length) {
+    return Bad("max_tokens", "{} prompt tokens and max_tokens {} exceed the context of {}",
+               request.prompt.size(), request.max_tokens, limits.context_length);
+  }
+  if (tokens - 1 > limits.kv_slots) {  // the last token is not computed
+    return Bad("max_tokens", "{} prompt tokens and max_tokens {} exceed the KV memory of {} tokens",
+               request.prompt.size(), request.max_tokens, limits.kv_slots);
+  }
+  return {};
+}
+
+}  // namespace hidane::engine

@@ -1,0 +1,22 @@
+#pragma once
+#include <cstdint>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "model/model.h"
+
+namespace hidane::engine {
+
+inline constexpr uint32_t kLogprobsMax = 20;
+
+/// What a request has to fit.
+struct RequestLimits {
+  uint32_t vocab_size, context_length;
+  uint64_t kv_slots;
+};
+
+/// kInvalidArgument with `param` naming the field that is out of range, or "max_tokens" when prompt
+/// and max_tokens together don't fit.
+Status CheckRequest(const Request& request, const RequestLimits& limits);
+
+}  // namespace hidane::engine
