@@ -99,7 +99,7 @@ class Kernels {
                     std::span<const float> cos_sin) = 0;
 
   /// out[t][i] = silu(gate_up[t][i]) * gate_up[t][n + i], silu(z) = z / (1 + exp(-z)).
-  /// gate_up: [T][2n], out: [T][n]. Relative error <= 2^-20.
+  /// gate_up: [T][2n], out: [T][n]. Relative error <= (|z| + 8) * 2^-23 for |z| <= 80.
   virtual void SiluMul(ConstRows gate_up, uint32_t t, uint32_t n, Rows out) = 0;
 
   /// Writes K and V of every new row to its slot, rounded to the KV element (nearest, even).
@@ -128,7 +128,7 @@ std::unique_ptr<Kernels> MakeReferenceKernels(bool bf16_kv);
 std::unique_ptr<Kernels> MakeFastKernels(uint32_t threads, bool bf16);
 
 /// True if this CPU (and kernel) offers bf16 dot products to this process. The environment
-/// variable HIDANE_CPU=avx2|avx512|avx512_bf16 lowers what is used, for tests and comparisons.
+/// variable HIDANE_CPU lowers what is used (model/cpu.h).
 bool CpuMultipliesBf16();
 
 }  // namespace hidane::model

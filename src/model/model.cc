@@ -31,7 +31,17 @@ Status Validate(const ModelOptions& options) {
 Result<std::unique_ptr<Model>> Model::Load(const std::string& gguf_path,
                                            const ModelOptions& options) {
   HIDANE_CHECK_OK(Validate(options));
-  return LoadLlama(gguf_path, options, MakeReferenceKernels(options.precision == Precision::kBf16));
+  HIDANE_TRY(auto kernels, KernelsFor(options));
+  return LoadLlama(gguf_path, options, std::move(kernels));
+}
+
+Result<std::unique_ptr<Kernels>> KernelsFor(const ModelOptions& options) {
+  const bool asked = options.precision == Precision::kBf16;
+  if (options.reference_kernels) return MakeReferenceKernels(asked);
+  if (asked && !CpuMultipliesBf16())
+    return Fail(Code::kInvalidArgument, "precision = bf16: this CPU has no bf16 dot products");
+  const bool bf16 = options.precision != Precision::kF32 && CpuMultipliesBf16();
+  return MakeFastKernels(options.threads, bf16);
 }
 
 Result<std::unique_ptr<Model>> LoadLlama(const std::string& gguf_path, const ModelOptions& options,

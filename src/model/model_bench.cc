@@ -158,13 +158,13 @@ void Print(const Row& row, const Arguments& a, const char* weights) {
   std::fflush(stdout);
 }
 
-Result<std::unique_ptr<Kernels>> ChooseKernels(const Arguments& a) {
-  const bool bf16 = a.precision == "bf16";
-  return MakeReferenceKernels(bf16);
-}
-
 int Run(const Arguments& a) {
-  auto kernels = ChooseKernels(a);
+  ModelOptions options{.kv_blocks = 4096, .threads = a.threads, .step_tokens_max = a.chunk};
+  options.precision = a.precision == "f32"    ? Precision::kF32
+                      : a.precision == "bf16" ? Precision::kBf16
+                                              : Precision::kAuto;
+  options.reference_kernels = a.reference;
+  auto kernels = KernelsFor(options);
   if (!kernels) {
     fmt::print(stderr, "model_bench: {}\n", kernels.error().what);
     return 2;
@@ -172,7 +172,6 @@ int Run(const Arguments& a) {
   OpTimes times;
   const char* weights = (*kernels)->bf16() ? "bf16" : "f32";
   if (a.profile) *kernels = std::make_unique<TimedKernels>(std::move(*kernels), times);
-  const ModelOptions options{.kv_blocks = 4096, .threads = a.threads, .step_tokens_max = a.chunk};
   auto model = LoadLlama(a.model, options, std::move(*kernels));
   if (!model) {
     fmt::print(stderr, "model_bench: {}\n", model.error().what);

@@ -1,0 +1,294 @@
+#include "model/fast_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "base/assert.h"
+#include "model/vector_ops.h"
+
+namespace hidane::model {
+namespace {
+
+constexpr uint32_t kCutSlots = 512;  // multiple of kTileSlots
+constexpr uint32_t kTaskRows = 64;
+constexpr uint32_t kFewRows = 4;  // up to here, cuts are tasks of their own
+constexpr float kLog2E = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
+
+uint32_t CeilDiv(uint32_t a, uint32_t b) {
+  return (a + b - 1) / b;
+}
+
+/// Floats of one panel's state and sums.
+size_t PanelFloats(uint32_t head_dim) {
+  return sizeof(SoftmaxState) / sizeof(float) + size_t{head_dim} * kPanel;
+}
+SoftmaxState& State(float* panel) {
+  return *reinterpret_cast<SoftmaxState*>(panel);
+}
+float* Sums(float* panel) {
+  return panel + sizeof(SoftmaxState) / sizeof(float);
+}
+
+void Clear(float* panel, uint32_t head_dim) {
+  std::fill_n(panel, PanelFloats(head_dim), 0.0F);
+  std::fill_n(State(panel).max, kPanel, kNoMax);
+}
+
+/// The rows of one kv head in slots first .. first + n, wherever their blocks are; zero up to a
+/// whole tile, since a probability of 0 does not hide a NaN.
+template <class T>
+void Gather(const std::byte* base, const KvLayout& layout, std::span<const BlockId> table,
+            uint32_t kv_head, uint32_t first, uint32_t n, T* out) {
+  const uint32_t block_size = layout.block_size;
+  for (uint32_t slot = first; slot < first + n;) {
+    const uint32_t offset = slot % block_size;
+    const uint32_t run = std::min(block_size - offset, first + n - slot);
+    const BlockId block = table[slot / block_size];
+    std::memcpy(out, base + layout.RowOffset(block.value(), kv_head, offset),
+                run * layout.row_bytes());
+    out += size_t{run} * layout.head_dim;
+    slot += run;
+  }
+  std::fill_n(out, size_t{kTileSlots - n} * layout.head_dim, T{0});
+}
+
+}  // namespace
+
+/// The arguments of Run, and what follows from them.
+template <class T>
+struct FastAttention<T>::Call {
+  ConstRows q;
+  uint32_t heads;
+  float scale;
+  std::span<const AttentionSeq> seqs;
+  const KvLayout& layout;
+  const KvLayer& kv;
+  Rows out;
+  std::span<float> lse;
+
+  uint32_t dim() const { return layout.head_dim; }
+  uint32_t group() const { return heads / layout.kv_heads; }
+  uint32_t Panels(const Task& task) const { return CeilDiv(task.rows * group(), kPanel); }
+};
+
+/// A task's part of the thread's scratch memory.
+template <class T>
+struct FastAttention<T>::Work {
+  T* queries;                   ///< panels as a right operand
+  float* total;                 ///< panels of state and sums
+  float* cut;                   ///< likewise, of the current cut
+  T *keys, *values, *values_t;  ///< a tile
+  float* scores;                ///< [64][16]
+  T* probs;                     ///< a right operand
+  float* rows;                  ///< [16][D]
+  int32_t* limits;              ///< [panels][16]: slots that a column sees
+
+  Work(Scratch& scratch, uint32_t panels, uint32_t dim) {
+    const size_t tile = size_t{kTileSlots} * dim;
+    const size_t states = panels * PanelFloats(dim);
+    const size_t floats = 2 * states + kTileSlots * kPanel + kPanel * dim + panels * kPanel;
+    const size_t elements = size_t{panels} * dim * kPanel + 3 * tile + kTileSlots * kPanel;
+    total = scratch.Get<float>(floats + elements * sizeof(T) / sizeof(float));
+    cut = total + states;
+    scores = cut + states;
+    rows = scores + kTileSlots * kPanel;
+    limits = reinterpret_cast<int32_t*>(rows + kPanel * dim);
+    queries = reinterpret_cast<T*>(limits + panels * kPanel);
+    keys = queries + size_t{panels} * dim * kPanel;
+    values = keys + tile;
+    values_t = values + tile;
+    probs = values_t + tile;
+  }
+};
+
+template <class T>
+void FastAttention<T>::Plan(const Call& call) {
+  tasks_.clear();
+  joins_.clear();
+  int64_t partials = 0;
+  for (uint32_t s = 0; s < call.seqs.size(); ++s) {
+    const AttentionSeq& seq = call.seqs[s];
+    const uint32_t blocks = CeilDiv(seq.n_rows, kTaskRows);
+    // Long contexts first: a long task at the end would leave the other threads idle.
+    for (uint32_t b = blocks; b-- > 0;) {
+      const uint32_t row = b * kTaskRows, rows = std::min(kTaskRows, seq.n_rows - row);
+      const uint32_t cuts = CeilDiv(seq.active_length + row + rows, kCutSlots);
+      const bool split = seq.n_rows <= kFewRows && cuts > 1;
+      for (uint32_t head = 0; head < call.layout.kv_heads; ++head) {
+        Task task{s, head, row, rows, 0, cuts, -1};
+        if (split) {
+          joins_.push_back(static_cast<uint32_t>(tasks_.size()));
+          task.cuts = 1;
+          for (; task.first_cut < cuts; ++task.first_cut) {
+            task.partial = partials;
+            partials += call.Panels(task);
+            tasks_.push_back(task);
+          }
+        } else {
+          tasks_.push_back(task);
+        }
+      }
+    }
+  }
+  context_.partials.template Get<float>(static_cast<size_t>(partials) * PanelFloats(call.dim()));
+}
+
+template <class T>
+void FastAttention<T>::Run(ConstRows q, uint32_t heads, float scale,
+                           std::span<const AttentionSeq> seqs, const KvLayout& layout,
+                           const KvLayer& kv, Rows out, std::span<float> lse) {
+  HIDANE_ASSERT(heads % layout.kv_heads == 0 && layout.head_dim % 32 == 0);
+  HIDANE_ASSERT(layout.element_bytes == sizeof(T));
+  const Call call{q, heads, scale, seqs, layout, kv, out, lse};
+  Plan(call);
+  context_.pool.ForEach(static_cast<uint32_t>(tasks_.size()), [&](uint32_t i, uint32_t thread) {
+    Compute(call, tasks_[i], context_.per_thread[thread]);
+  });
+  for (const uint32_t first : joins_) JoinCuts(call, tasks_[first]);
+}
+
+template <class T>
+void FastAttention<T>::Compute(const Call& call, const Task& task, Scratch& scratch) {
+  const uint32_t panels = call.Panels(task), dim = call.dim();
+  const Work work(scratch, panels, dim);
+  PackQueries(call, task, work);
+  const size_t stride = PanelFloats(dim);
+  if (task.partial >= 0) {
+    float* const partials = context_.partials.template Get<float>(0);
+    SumCut(call, task, work, task.first_cut, partials + static_cast<size_t>(task.partial) * stride);
+    return;
+  }
+  SumCut(call, task, work, 0, work.total);
+  for (uint32_t cut = 1; cut < task.cuts; ++cut) {
+    SumCut(call, task, work, cut, work.cut);
+    for (uint32_t p = 0; p < panels; ++p) {
+      float *const total = work.total + p * stride, *const later = work.cut + p * stride;
+      SoftmaxMerge(State(total), Sums(total), dim, State(later), Sums(later));
+    }
+  }
+  Write(call, task, work.total, work.rows);
+}
+
+/// Columns are (row, head) with the head running fastest; what is left of the last panel sees no
+/// slot.
+template <class T>
+void FastAttention<T>::PackQueries(const Call& call, const Task& task, const Work& work) const {
+  const AttentionSeq& seq = call.seqs[task.seq];
+  const uint32_t dim = call.dim(), group = call.group(), columns = task.rows * group;
+  T* const rows = reinterpret_cast<T*>(work.rows);
+  constexpr uint32_t kPerWord = sizeof(uint32_t) / sizeof(T);
+  for (uint32_t first = 0; first < columns; first += kPanel) {
+    for (uint32_t c = 0; c < kPanel; ++c) {
+      const uint32_t column = first + c, row = task.row + column / group;
+      T* const to = rows + c * dim;
+      if (column >= columns) {
+        std::fill_n(to, dim, T{0});
+        work.limits[column] = 0;
+        continue;
+      }
+      const float* from =
+          call.q.row(seq.first_row + row) + (task.kv_head * group + column % group) * dim;
+      if constexpr (std::is_same_v<T, float>) {
+        ScaleRow(from, dim, call.scale * kLog2E, to);
+      } else {
+        ScaleRow(from, dim, call.scale * kLog2E, work.scores);
+        RoundRow(work.scores, dim, to);
+      }
+      work.limits[column] = static_cast<int32_t>(seq.active_length + row + 1);
+    }
+    const auto transpose = kPerWord == 2 ? Transpose16Avx512 : Transpose16;
+    transpose(reinterpret_cast<const uint32_t*>(rows), dim / kPerWord, dim / kPerWord,
+              reinterpret_cast<uint32_t*>(work.queries + size_t{first} * dim), kPanel);
+  }
+}
+
+template <class T>
+void FastAttention<T>::SumCut(const Call& call, const Task& task, const Work& work, uint32_t cut,
+                              float* sums) const {
+  const AttentionSeq& seq = call.seqs[task.seq];
+  const uint32_t dim = call.dim(), panels = call.Panels(task);
+  for (uint32_t p = 0; p < panels; ++p) Clear(sums + p * PanelFloats(dim), dim);
+  const uint32_t seen = seq.active_length + task.row + task.rows;
+  const uint32_t end = std::min(seen, (cut + 1) * kCutSlots);
+  for (uint32_t slot = cut * kCutSlots; slot < end; slot += kTileSlots) {
+    const uint32_t n = std::min(kTileSlots, end - slot);
+    Gather(call.kv.k, call.layout, seq.block_table, task.kv_head, slot, n, work.keys);
+    Gather(call.kv.v, call.layout, seq.block_table, task.kv_head, slot, n, work.values);
+    if constexpr (std::is_same_v<T, Bf16>)
+      TransposeBf16(work.values, kTileSlots, dim, work.values_t);
+    SumTile(call, work, slot, panels, sums);
+  }
+}
+
+template <class T>
+void FastAttention<T>::SumTile(const Call& call, const Work& work, uint32_t first_slot,
+                               uint32_t panels, float* sums) const {
+  const uint32_t dim = call.dim();
+  GemmArgs<T> scores{work.keys, dim, 1, nullptr, kTileSlots, 1, dim, work.scores, kPanel, false};
+  GemmArgs<T> values{work.values_t, kTileSlots, 1,      work.probs, dim, 1,
+                     kTileSlots,    nullptr,    kPanel, true};
+  if constexpr (std::is_same_v<T, float>) {
+    values.a = work.values;
+    values.a_row = 1;
+    values.a_col = dim;
+  }
+  for (uint32_t p = 0; p < panels; ++p) {
+    alignas(64) int32_t limits[kPanel];
+    int32_t most = 0;
+    for (uint32_t c = 0; c < kPanel; ++c) {
+      limits[c] = work.limits[p * kPanel + c] - static_cast<int32_t>(first_slot);
+      most = std::max(most, limits[c]);
+    }
+    if (most <= 0) continue;  // the tile lies behind every row of this panel
+    float* const panel = sums + p * PanelFloats(dim);
+    scores.b = work.queries + size_t{p} * dim * kPanel;
+    context_.gemm(scores);
+    SoftmaxTile(work.scores, limits, State(panel), Sums(panel), dim, work.probs);
+    values.c = Sums(panel);
+    context_.gemm(values);
+  }
+}
+
+template <class T>
+void FastAttention<T>::JoinCuts(const Call& call, const Task& first) {
+  const uint32_t dim = call.dim(), panels = call.Panels(first);
+  const size_t stride = PanelFloats(dim);
+  const AttentionSeq& seq = call.seqs[first.seq];
+  const uint32_t cuts = CeilDiv(seq.active_length + first.row + first.rows, kCutSlots);
+  float* const total =
+      context_.partials.template Get<float>(0) + static_cast<size_t>(first.partial) * stride;
+  for (uint32_t p = panels; p < cuts * panels; ++p) {
+    float *const to = total + p % panels * stride, *const later = total + p * stride;
+    SoftmaxMerge(State(to), Sums(to), dim, State(later), Sums(later));
+  }
+  Write(call, first, total, context_.per_thread[0].template Get<float>(kPanel * dim));
+}
+
+template <class T>
+void FastAttention<T>::Write(const Call& call, const Task& task, float* sums, float* rows) const {
+  const uint32_t dim = call.dim(), group = call.group(), columns = task.rows * group;
+  const uint32_t first_row = call.seqs[task.seq].first_row + task.row;
+  for (uint32_t p = 0; p < call.Panels(task); ++p, sums += PanelFloats(dim)) {
+    SoftmaxFinish(State(sums), Sums(sums), dim);
+    // [D][16] to [16][D], sixteen rows of D at a time.
+    const auto transpose = sizeof(T) == 2 ? Transpose16Avx512 : Transpose16;
+    for (uint32_t d = 0; d < dim; d += 16)
+      transpose(reinterpret_cast<const uint32_t*>(Sums(sums)) + d * kPanel, kPanel, kPanel,
+                reinterpret_cast<uint32_t*>(rows) + d, dim);
+    for (uint32_t c = 0; c < kPanel && p * kPanel + c < columns; ++c) {
+      const uint32_t column = p * kPanel + c, row = first_row + column / group;
+      const uint32_t head = task.kv_head * group + column % group;
+      std::memcpy(call.out.row(row) + head * dim, rows + c * dim, dim * sizeof(float));
+      if (!call.lse.empty())
+        call.lse[size_t{row} * call.heads + head] =
+            kLn2 * (State(sums).max[c] + std::log2(State(sums).sum[c]));
+    }
+  }
+}
+
+template class FastAttention<float>;
+template class FastAttention<Bf16>;
+
+}  // namespace hidane::model

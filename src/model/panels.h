@@ -1,0 +1,57 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "model/kernels.h"
+#include "model/tile.h"
+
+namespace hidane::model {
+
+/// Inputs of a block: 16 outputs x 32 inputs is the unit of packed weights.
+inline constexpr uint32_t kBlockInputs = 32;
+
+/// How a packed block lies in memory. All keep the 16 outputs of a panel beside each other, so that
+/// one vector register holds one input's weights for 16 outputs.
+enum class PanelType : uint32_t {
+  kF32,   ///< [32][16] f32
+  kBf16,  ///< [16][16][2] bf16: pairs of inputs
+  kQ4_1,  ///< scale f16[16], minimum f16[16], [4][16] words of 8 nibbles, lowest input lowest
+  kQ8_0,  ///< scale f32[16], [32][16] int8
+};
+
+constexpr uint32_t BlockBytes(PanelType type) {
+  switch (type) {
+    case PanelType::kF32:
+      return 2048;
+    case PanelType::kBf16:
+      return 1024;
+    case PanelType::kQ4_1:
+      return 320;
+    case PanelType::kQ8_0:
+      return 576;
+  }
+  return 0;
+}
+
+/// What `type` of the file becomes: quantised blocks stay quantised (same values, other order),
+/// anything else is f32 or, if bf16, rounded to it.
+PanelType PackedType(TensorType type, bool bf16);
+
+/// Bytes of a matrix of rows x cols: whole panels of 16 rows.
+size_t PackedBytes(PanelType type, uint32_t rows, uint32_t cols);
+
+/// Reorders a matrix into panels [rows / 16][cols / 32] of blocks; missing rows of the last panel
+/// are zero. out: PackedBytes. REQUIRES: view.cols % 32 == 0. Cost: one pass, scalar.
+void PackPanels(const WeightView& view, PanelType type, std::byte* out);
+
+/// Decodes `blocks` consecutive blocks into a GEMM's right operand: [32 * blocks][16] f32, or bf16
+/// pairs. REQUIRES: the type is one that Decodes.
+void DecodeF32(PanelType type, const std::byte* in, uint32_t blocks, float* out);
+void DecodeBf16(PanelType type, const std::byte* in, uint32_t blocks, Bf16* out);
+
+/// False where the packed bytes are the operand itself.
+constexpr bool Decodes(PanelType type) {
+  return type == PanelType::kQ4_1 || type == PanelType::kQ8_0;
+}
+
+}  // namespace hidane::model

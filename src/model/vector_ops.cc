@@ -1,0 +1,371 @@
+#include "model/vector_ops.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "model/panels.h"
+
+// AVX2 and AVX-512; the baseline is one lane. What lies between is not worth its build time.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "model/vector_ops.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace hidane::model {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F = hn::CappedTag<float, kPanel>;
+using I = hn::RebindToSigned<F>;
+using Vec = hn::Vec<F>;
+constexpr F f;
+constexpr I i32;
+constexpr size_t kLanes = HWY_LANES(float) < kPanel ? HWY_LANES(float) : kPanel;
+constexpr uint32_t kVectors = kPanel / kLanes;  // of a panel's row
+
+Vec Const(float x) {
+  return hn::Set(f, x);
+}
+
+/// 2^x for x <= 126, relative error < 2^-22; 2^-126 for anything lower. Exact at integers.
+/// The polynomial is the Taylor series of 2^r, |r| <= 1/2, to degree 6.
+HWY_INLINE Vec Exp2(Vec x) {
+  x = hn::Max(x, Const(-126.0F));
+  const Vec whole = hn::Round(x), r = hn::Sub(x, whole);
+  Vec p = Const(1.5403530393381609954e-4F);
+  p = hn::MulAdd(p, r, Const(1.3333558146428443423e-3F));
+  p = hn::MulAdd(p, r, Const(9.6181291076284771620e-3F));
+  p = hn::MulAdd(p, r, Const(5.5504108664821579953e-2F));
+  p = hn::MulAdd(p, r, Const(2.4022650695910071233e-1F));
+  p = hn::MulAdd(p, r, Const(6.9314718055994530942e-1F));
+  p = hn::MulAdd(p, r, Const(1.0F));
+  const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(i32, whole));
+  return hn::BitCast(f, hn::Add(hn::BitCast(i32, p), exponent));
+}
+
+/// x[0..n) by vectors, the rest through a buffer of zeros: fn(vector) -> vector of the output.
+template <class Fn>
+HWY_INLINE void Rest(const float* x, size_t n, float* out, Fn fn) {
+  HWY_ALIGN float buffer[kLanes] = {};
+  std::memcpy(buffer, x, n * sizeof(float));
+  hn::Store(fn(hn::Load(f, buffer)), f, buffer);
+  std::memcpy(out, buffer, n * sizeof(float));
+}
+
+void RmsNormRowT(const float* x, const float* gain, size_t n, float eps, float* y) {
+  Vec sum0 = hn::Zero(f), sum1 = hn::Zero(f);
+  size_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const Vec a = hn::LoadU(f, x + i), b = hn::LoadU(f, x + i + kLanes);
+    sum0 = hn::MulAdd(a, a, sum0);
+    sum1 = hn::MulAdd(b, b, sum1);
+  }
+  float sum = hn::GetLane(hn::SumOfLanes(f, hn::Add(sum0, sum1)));
+  for (; i < n; ++i) sum += x[i] * x[i];
+  const float scale = 1.0F / std::sqrt(sum / static_cast<float>(n) + eps);
+  const Vec factor = Const(scale);
+  for (i = 0; i + kLanes <= n; i += kLanes)
+    hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(f, x + i), factor), hn::LoadU(f, gain + i)), f, y + i);
+  for (; i < n; ++i) y[i] = x[i] * scale * gain[i];
+}
+
+void RopeRowT(float* x, uint32_t heads, uint32_t head_dim, const float* cos_sin) {
+  for (uint32_t head = 0; head < heads; ++head, x += head_dim) {
+    uint32_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+    for (; i + kLanes <= head_dim; i += kLanes) {
+      const Vec ab = hn::LoadU(f, x + i), cs = hn::LoadU(f, cos_sin + i);
+      const Vec turned = hn::Mul(hn::Shuffle2301(ab), hn::DupOdd(cs));
+      const Vec kept = hn::Mul(ab, hn::DupEven(cs));
+      hn::StoreU(hn::OddEven(hn::Add(kept, turned), hn::Sub(kept, turned)), f, x + i);
+    }
+#endif
+    for (; i < head_dim; i += 2) {
+      const float a = x[i], b = x[i + 1], c = cos_sin[i], s = cos_sin[i + 1];
+      x[i] = a * c - b * s;
+      x[i + 1] = b * c + a * s;
+    }
+  }
+}
+
+void SiluMulRowT(const float* gate, const float* up, size_t n, float* out) {
+  const auto silu = [](Vec z) HWY_ATTR {
+    const Vec e = Exp2(hn::Min(hn::Mul(z, Const(-1.4426950408889634F)), Const(126.0F)));
+    return hn::Div(z, hn::Add(Const(1.0F), e));
+  };
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    hn::StoreU(hn::Mul(silu(hn::LoadU(f, gate + i)), hn::LoadU(f, up + i)), f, out + i);
+  if (i == n) return;
+  HWY_ALIGN float g[kLanes] = {}, u[kLanes] = {};
+  std::memcpy(g, gate + i, (n - i) * sizeof(float));
+  std::memcpy(u, up + i, (n - i) * sizeof(float));
+  hn::Store(hn::Mul(silu(hn::Load(f, g)), hn::Load(f, u)), f, g);
+  std::memcpy(out + i, g, (n - i) * sizeof(float));
+}
+
+/// The upper halves after rounding to nearest even, still in 32-bit lanes.
+HWY_INLINE hn::Vec<I> RoundedBits(Vec x) {
+  const auto bits = hn::BitCast(i32, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(i32, 1));
+  return hn::Add(bits, hn::Add(odd, hn::Set(i32, 0x7FFF)));
+}
+
+void RoundRowT(const float* x, size_t n, Bf16* out) {
+  const hn::Rebind<uint16_t, F> u16;
+  const hn::RebindToUnsigned<F> u32;
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const auto bits = hn::BitCast(u32, RoundedBits(hn::LoadU(f, x + i)));
+    hn::StoreU(hn::DemoteTo(u16, hn::BitCast(i32, hn::ShiftRight<16>(bits))), u16, out + i);
+  }
+  for (; i < n; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, x + i, sizeof bits);
+    out[i] = static_cast<Bf16>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+  }
+}
+
+void ScaleRowT(const float* x, size_t n, float factor, float* out) {
+  const auto scale = [factor](Vec v) HWY_ATTR { return hn::Mul(v, Const(factor)); };
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(scale(hn::LoadU(f, x + i)), f, out + i);
+  if (i < n) Rest(x + i, n - i, out + i, scale);
+}
+
+/// R rows of one panel.
+template <uint32_t R>
+HWY_INLINE void GemmRows(const GemmArgs<float>& g, const float* a, const float* b, float* c) {
+  Vec sum[R][kVectors];
+  for (uint32_t i = 0; i < R; ++i)
+    for (uint32_t v = 0; v < kVectors; ++v)
+      sum[i][v] = g.add ? hn::LoadU(f, c + i * g.ldc + v * kLanes) : hn::Zero(f);
+  for (uint32_t l = 0; l < g.k; ++l, a += g.a_col, b += kPanel) {
+    Vec right[kVectors];
+    for (uint32_t v = 0; v < kVectors; ++v) right[v] = hn::LoadU(f, b + v * kLanes);
+    for (uint32_t i = 0; i < R; ++i) {
+      const Vec left = Const(a[i * g.a_row]);
+      for (uint32_t v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
+    }
+  }
+  for (uint32_t i = 0; i < R; ++i)
+    for (uint32_t v = 0; v < kVectors; ++v) hn::StoreU(sum[i][v], f, c + i * g.ldc + v * kLanes);
+}
+
+template <uint32_t R>
+HWY_INLINE void GemmBand(const GemmArgs<float>& g, const float* b, float* c, uint32_t& row) {
+  for (; row + R <= g.m; row += R) GemmRows<R>(g, g.a + row * g.a_row, b, c + row * g.ldc);
+}
+
+void GemmT(const GemmArgs<float>& g) {
+  constexpr uint32_t kMost = kLanes == kPanel ? 12 : 6;  // accumulators: 12 registers of 32 or 16
+  for (uint32_t panel = 0; panel < g.panels; ++panel) {
+    const float* b = g.b + size_t{panel} * g.k * kPanel;
+    float* c = g.c + panel * kPanel;
+    uint32_t row = 0;
+    GemmBand<kMost>(g, b, c, row);
+    GemmBand<4>(g, b, c, row);
+    GemmBand<2>(g, b, c, row);
+    GemmBand<1>(g, b, c, row);
+  }
+}
+
+void DecodeT(PanelType type, const std::byte* in, uint32_t blocks, float* out) {
+  const hn::Rebind<int8_t, F> i8;
+  const hn::Rebind<hwy::float16_t, F> f16;
+  for (; blocks > 0; --blocks, in += BlockBytes(type), out += kBlockInputs * kPanel) {
+    for (uint32_t v = 0; v < kVectors; ++v) {
+      const uint32_t lane = v * kLanes;
+      if (type == PanelType::kQ8_0) {
+        const auto* const q = reinterpret_cast<const int8_t*>(in + 4 * kPanel) + lane;
+        const Vec scale = hn::LoadU(f, reinterpret_cast<const float*>(in) + lane);
+        for (uint32_t k = 0; k < kBlockInputs; ++k) {
+          const auto value = hn::PromoteTo(i32, hn::LoadU(i8, q + k * kPanel));
+          hn::StoreU(hn::Mul(hn::ConvertTo(f, value), scale), f, out + k * kPanel + lane);
+        }
+        continue;
+      }
+      const auto* const halves = reinterpret_cast<const hwy::float16_t*>(in) + lane;
+      const Vec scale = hn::PromoteTo(f, hn::LoadU(f16, halves));
+      const Vec minimum = hn::PromoteTo(f, hn::LoadU(f16, halves + kPanel));
+      const auto* const words = reinterpret_cast<const int32_t*>(in + 4 * kPanel) + lane;
+      for (uint32_t k = 0; k < kBlockInputs; ++k) {
+        const auto nibbles = hn::LoadU(i32, words + k / 8 * kPanel);
+        const auto shift = static_cast<int>(k % 8 * 4);
+        const auto q = hn::And(hn::ShiftRightSame(nibbles, shift), hn::Set(i32, 15));
+        // Not fused: the same values as the scalar decoder.
+        const Vec w = hn::Add(hn::Mul(hn::ConvertTo(f, q), scale), minimum);
+        hn::StoreU(w, f, out + k * kPanel + lane);
+      }
+    }
+  }
+}
+
+HWY_INLINE void StoreProbs(Vec even, Vec odd, uint32_t slot, uint32_t lane, float* probs) {
+  hn::Store(even, f, probs + slot * kPanel + lane);
+  hn::Store(odd, f, probs + (slot + 1) * kPanel + lane);
+}
+
+HWY_INLINE void StoreProbs(Vec even, Vec odd, uint32_t slot, uint32_t lane, Bf16* probs) {
+  // Not to even: probabilities are no ties in practice, and half an ulp is the bound either way.
+  const hn::RebindToUnsigned<F> u32;
+  const auto half = hn::Set(u32, 0x8000);
+  const auto low = hn::ShiftRight<16>(hn::Add(hn::BitCast(u32, even), half));
+  const auto high = hn::And(hn::Add(hn::BitCast(u32, odd), half), hn::Set(u32, 0xFFFF0000U));
+  hn::StoreU(hn::Or(low, high), u32, reinterpret_cast<uint32_t*>(probs) + slot / 2 * kPanel + lane);
+}
+
+template <bool kMasked, class T>
+HWY_INLINE void SoftmaxColumns(const float* scores, const int32_t* limits, SoftmaxState& state,
+                               float* out, uint32_t rows, T* probs, uint32_t lane) {
+  const auto limit = hn::Load(i32, limits + lane);
+  const auto visible = [limit](uint32_t slot) HWY_ATTR {
+    return hn::RebindMask(f, hn::Lt(hn::Set(i32, static_cast<int32_t>(slot)), limit));
+  };
+  const Vec old_max = hn::Load(f, state.max + lane);
+  Vec max = old_max, max1 = old_max;
+  for (uint32_t slot = 0; slot < kTileSlots; slot += 2) {
+    Vec a = hn::Load(f, scores + slot * kPanel + lane);
+    Vec b = hn::Load(f, scores + (slot + 1) * kPanel + lane);
+    if (kMasked) {
+      a = hn::IfThenElse(visible(slot), a, old_max);
+      b = hn::IfThenElse(visible(slot + 1), b, old_max);
+    }
+    max = hn::Max(max, a);
+    max1 = hn::Max(max1, b);
+  }
+  max = hn::Max(max, max1);
+  Vec sum = hn::Zero(f), sum1 = hn::Zero(f);
+  for (uint32_t slot = 0; slot < kTileSlots; slot += 2) {
+    Vec a = Exp2(hn::Sub(hn::Load(f, scores + slot * kPanel + lane), max));
+    Vec b = Exp2(hn::Sub(hn::Load(f, scores + (slot + 1) * kPanel + lane), max));
+    if (kMasked) {
+      a = hn::IfThenElseZero(visible(slot), a);
+      b = hn::IfThenElseZero(visible(slot + 1), b);
+    }
+    sum = hn::Add(sum, a);
+    sum1 = hn::Add(sum1, b);
+    StoreProbs(a, b, slot, lane, probs);
+  }
+  hn::Store(max, f, state.max + lane);
+  const Vec factor = Exp2(hn::Sub(old_max, max));
+  const Vec old_sum = hn::Load(f, state.sum + lane);
+  hn::Store(hn::MulAdd(old_sum, factor, hn::Add(sum, sum1)), f, state.sum + lane);
+  if (hn::AllTrue(f, hn::Eq(max, old_max))) return;  // the factor is 1
+  for (uint32_t row = 0; row < rows; ++row) {
+    float* at = out + row * kPanel + lane;
+    hn::Store(hn::Mul(hn::Load(f, at), factor), f, at);
+  }
+}
+
+template <class T>
+HWY_INLINE void SoftmaxTileT(const float* scores, const int32_t* limits, SoftmaxState& state,
+                             float* out, uint32_t rows, T* probs) {
+  bool masked = false;
+  for (uint32_t j = 0; j < kPanel; ++j) masked |= limits[j] < static_cast<int32_t>(kTileSlots);
+  for (uint32_t lane = 0; lane < kPanel; lane += kLanes) {
+    if (masked) {
+      SoftmaxColumns<true>(scores, limits, state, out, rows, probs, lane);
+    } else {
+      SoftmaxColumns<false>(scores, limits, state, out, rows, probs, lane);
+    }
+  }
+}
+
+void SoftmaxF32T(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
+                 uint32_t rows, float* probs) {
+  SoftmaxTileT(scores, limits, state, out, rows, probs);
+}
+
+void SoftmaxBf16T(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
+                  uint32_t rows, Bf16* probs) {
+  SoftmaxTileT(scores, limits, state, out, rows, probs);
+}
+
+void SoftmaxMergeT(SoftmaxState& state, float* out, uint32_t rows, const SoftmaxState& later,
+                   const float* later_out) {
+  for (uint32_t lane = 0; lane < kPanel; lane += kLanes) {
+    const Vec old_max = hn::Load(f, state.max + lane), new_max = hn::Load(f, later.max + lane);
+    const Vec max = hn::Max(old_max, new_max);
+    const Vec a = Exp2(hn::Sub(old_max, max)), b = Exp2(hn::Sub(new_max, max));
+    const Vec sum = hn::Mul(hn::Load(f, state.sum + lane), a);
+    hn::Store(hn::MulAdd(hn::Load(f, later.sum + lane), b, sum), f, state.sum + lane);
+    hn::Store(max, f, state.max + lane);
+    for (uint32_t row = 0; row < rows; ++row) {
+      float* at = out + row * kPanel + lane;
+      const Vec scaled = hn::Mul(hn::Load(f, at), a);
+      hn::Store(hn::MulAdd(hn::Load(f, later_out + row * kPanel + lane), b, scaled), f, at);
+    }
+  }
+}
+
+void SoftmaxFinishT(const SoftmaxState& state, float* out, uint32_t rows) {
+  for (uint32_t lane = 0; lane < kPanel; lane += kLanes) {
+    const Vec inverse = hn::Div(Const(1.0F), hn::Load(f, state.sum + lane));
+    for (uint32_t row = 0; row < rows; ++row) {
+      float* at = out + row * kPanel + lane;
+      hn::Store(hn::Mul(hn::Load(f, at), inverse), f, at);
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hidane::model
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hidane::model {
+
+HWY_EXPORT(RmsNormRowT);
+HWY_EXPORT(RopeRowT);
+HWY_EXPORT(SiluMulRowT);
+HWY_EXPORT(RoundRowT);
+HWY_EXPORT(ScaleRowT);
+HWY_EXPORT(GemmT);
+HWY_EXPORT(DecodeT);
+HWY_EXPORT(SoftmaxF32T);
+HWY_EXPORT(SoftmaxBf16T);
+HWY_EXPORT(SoftmaxMergeT);
+HWY_EXPORT(SoftmaxFinishT);
+
+void RmsNormRow(const float* x, const float* gain, size_t n, float eps, float* y) {
+  HWY_DYNAMIC_DISPATCH(RmsNormRowT)(x, gain, n, eps, y);
+}
+void RopeRow(float* x, uint32_t heads, uint32_t head_dim, const float* cos_sin) {
+  HWY_DYNAMIC_DISPATCH(RopeRowT)(x, heads, head_dim, cos_sin);
+}
+void SiluMulRow(const float* gate, const float* up, size_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(SiluMulRowT)(gate, up, n, out);
+}
+void RoundRow(const float* x, size_t n, Bf16* out) {
+  HWY_DYNAMIC_DISPATCH(RoundRowT)(x, n, out);
+}
+void ScaleRow(const float* x, size_t n, float factor, float* out) {
+  HWY_DYNAMIC_DISPATCH(ScaleRowT)(x, n, factor, out);
+}
+void GemmF32(const GemmArgs<float>& args) {
+  HWY_DYNAMIC_DISPATCH(GemmT)(args);
+}
+void DecodeF32(PanelType type, const std::byte* in, uint32_t blocks, float* out) {
+  HWY_DYNAMIC_DISPATCH(DecodeT)(type, in, blocks, out);
+}
+void SoftmaxTile(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
+                 uint32_t rows, float* probs) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxF32T)(scores, limits, state, out, rows, probs);
+}
+void SoftmaxTile(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
+                 uint32_t rows, Bf16* probs) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxBf16T)(scores, limits, state, out, rows, probs);
+}
+void SoftmaxMerge(SoftmaxState& state, float* out, uint32_t rows, const SoftmaxState& later,
+                  const float* later_out) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxMergeT)(state, out, rows, later, later_out);
+}
+void SoftmaxFinish(const SoftmaxState& state, float* out, uint32_t rows) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxFinishT)(state, out, rows);
+}
+
+}  // namespace hidane::model
+#endif
