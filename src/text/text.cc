@@ -47,7 +47,7 @@ struct Answer {
   Error ToError(int status) {
     Code code = Code::kInternal;
     if (status == HIDANE_TEXT_INVALID_ARGUMENT) code = Code::kInvalidArgument;
-    if (status == HIDANE_TEXT_LIMIT) code = Code::kResourceExhausted;
+    if (status == HIDANE_TEXT_LIMIT) code = Code::kTooLarge;
     return {code, std::move(message), std::move(param)};
   }
 

@@ -52,7 +52,7 @@ class TextModel {
   /// arrays of the request. Control tokens come from the template alone: special-token text inside
   /// any message field or tool becomes ordinary tokens. When the template has no tools branch the
   /// tools are put into the system message in the form of docs/tools.md, never dropped.
-  /// kInvalidArgument: the field at fault in `param`; kResourceExhausted: the template ran past its
+  /// kInvalidArgument: the field at fault in `param`; kTooLarge: the template ran past its
   /// bound of steps or output (200,000 steps + 2,000 a message or tool; 64 KiB + 10 x the input).
   virtual Result<std::vector<TokenId>> EncodeChat(std::string_view messages_json,
                                                   std::string_view tools_json,

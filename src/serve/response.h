@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "serve/answer.h"
+#include "serve/request.h"
+
+namespace hidane::serve {
+
+/// Writes the answers of one chat or completion request as OpenAI's clients read them: a whole
+/// body, or server-sent events. Pure: bytes out.
+///
+///   stream:  First? Delta* Last Usage? Done        (First only for chats)
+class ResponseWriter {
+ public:
+  struct Identity {
+    Endpoint endpoint;  ///< kChat or kCompletion
+    std::string id;     ///< "chatcmpl-..." or "cmpl-..."
+    std::string model;
+    int64_t created_unix_s;
+  };
+  /// `text` must outlive it. `include_usage`: a stream's chunks carry a usage, null until the last.
+  ResponseWriter(Identity identity, const text::TextModel& text, bool logprobs, bool include_usage);
+
+  std::string Whole(std::string_view answer, std::string_view finish_reason,
+                    std::span<const ScoredToken> scored, const Usage& usage);
+
+  std::string First();  ///< the role; REQUIRES: kChat
+  std::string Delta(std::string_view answer, std::span<const ScoredToken> scored);
+  std::string Last(std::string_view finish_reason);
+  std::string UsageEvent(const Usage& usage);
+  static std::string Done();
+  static std::string ErrorEvent(const Error& error);
+
+ private:
+  class Builder;
+  std::string Chunk(std::string_view delta_json, std::string_view answer,
+                    std::string_view finish_reason, std::span<const ScoredToken> scored);
+  bool chat() const { return identity_.endpoint == Endpoint::kChat; }
+
+  Identity identity_;
+  const text::TextModel& text_;
+  bool logprobs_;
+  bool include_usage_;
+  uint64_t text_offset_ = 0;  // code points written so far, for completions' logprobs
+};
+
+/// Bodies of the small endpoints.
+std::string ModelsBody(std::string_view model_id, uint32_t context_length, int64_t created_unix_s);
+std::string TokenizeBody(std::span<const TokenId> tokens, uint32_t context_length);
+std::string DetokenizeBody(std::string_view text);
+
+}  // namespace hidane::serve
