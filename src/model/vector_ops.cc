@@ -25,7 +25,7 @@ constexpr I i32;
 constexpr size_t kLanes = HWY_LANES(float) < kPanel ? HWY_LANES(float) : kPanel;
 constexpr uint32_t kVectors = kPanel / kLanes;  // of a panel's row
 
-Vec Const(float x) {
+HWY_INLINE Vec Const(float x) {
   return hn::Set(f, x);
 }
 
@@ -135,23 +135,27 @@ void ScaleRowT(const float* x, size_t n, float factor, float* out) {
   if (i < n) Rest(x + i, n - i, out + i, scale);
 }
 
+// Blocks of sums live in registers only if these loops are unrolled early.
+#define HIDANE_UNROLL _Pragma("GCC unroll 16")
+
 /// R rows of one panel.
 template <uint32_t R>
 HWY_INLINE void GemmRows(const GemmArgs<float>& g, const float* a, const float* b, float* c) {
-  Vec sum[R][kVectors];
-  for (uint32_t i = 0; i < R; ++i)
-    for (uint32_t v = 0; v < kVectors; ++v)
-      sum[i][v] = g.add ? hn::LoadU(f, c + i * g.ldc + v * kLanes) : hn::Zero(f);
+  Vec sum[R * kVectors];
+  HIDANE_UNROLL for (uint32_t i = 0; i < R * kVectors; ++i) {
+    float* const at = c + i / kVectors * g.ldc + i % kVectors * kLanes;
+    sum[i] = g.add ? hn::LoadU(f, at) : hn::Zero(f);
+  }
   for (uint32_t l = 0; l < g.k; ++l, a += g.a_col, b += kPanel) {
     Vec right[kVectors];
-    for (uint32_t v = 0; v < kVectors; ++v) right[v] = hn::LoadU(f, b + v * kLanes);
-    for (uint32_t i = 0; i < R; ++i) {
-      const Vec left = Const(a[i * g.a_row]);
-      for (uint32_t v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(left, right[v], sum[i][v]);
+    HIDANE_UNROLL for (uint32_t v = 0; v < kVectors; ++v) right[v] = hn::LoadU(f, b + v * kLanes);
+    HIDANE_UNROLL for (uint32_t i = 0; i < R * kVectors; ++i) {
+      sum[i] = hn::MulAdd(Const(a[i / kVectors * g.a_row]), right[i % kVectors], sum[i]);
     }
   }
-  for (uint32_t i = 0; i < R; ++i)
-    for (uint32_t v = 0; v < kVectors; ++v) hn::StoreU(sum[i][v], f, c + i * g.ldc + v * kLanes);
+  HIDANE_UNROLL for (uint32_t i = 0; i < R * kVectors; ++i) {
+    hn::StoreU(sum[i], f, c + i / kVectors * g.ldc + i % kVectors * kLanes);
+  }
 }
 
 template <uint32_t R>
