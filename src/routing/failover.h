@@ -1,9 +1,8 @@
 #pragma once
 #include <cstdint>
-#include <list>
-#include <unordered_map>
 
 #include "base/clock.h"
+#include "routing/lru_map.h"
 
 namespace hidane::routing {
 
@@ -35,14 +34,14 @@ struct FailoverParams {
 /// thread-safe.
 class Failover {
  public:
-  explicit Failover(const FailoverParams& params = {}) : params_(params) {}
+  explicit Failover(const FailoverParams& params = {})
+      : params_(params), used_(params.fingerprints_max) {}
   /// True uses up the fingerprint's one failover.
   bool Allow(const Attempt& attempt, uint64_t fingerprint, TimePoint now);
 
  private:
   FailoverParams params_;
-  std::list<std::pair<uint64_t, TimePoint>> order_;  // oldest first
-  std::unordered_map<uint64_t, std::list<std::pair<uint64_t, TimePoint>>::iterator> used_;
+  LruMap<TimePoint> used_;
 };
 
 }  // namespace hidane::routing

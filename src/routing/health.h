@@ -30,6 +30,7 @@ struct HealthParams {
   double window_s = 10;      ///< faults older than this are forgotten
   double eject_s = 5;        ///< first ejection; doubles with each
   double eject_s_max = 300;
+  double silence_s = 30;          ///< no byte for so long, and for three predictions, is a fault
   double eject_max_percent = 50;  ///< of the fleet, by 5xx, resets and silence
 };
 
@@ -61,7 +62,7 @@ class Health {
   bool MayTake(TimePoint now) const;
 
  private:
-  void Eject(TimePoint now);
+  void Eject(Fault cause, TimePoint now);
 
   struct Mark {
     Fault fault;
@@ -69,10 +70,11 @@ class Health {
     TimePoint at;
   };
   HealthParams params_;
-  std::vector<Mark> faults_;  // bounded by the thresholds
+  std::vector<Mark> faults_;  // distinct and recent: bounded by the thresholds
   TimePoint out_until_{};
-  double eject_s_ = 0;  // length of the last ejection; 0 = none since the last success
+  double eject_s_ = 0;  // length of the last ejection; 0: none since the last success
   uint32_t probes_failed_ = 0;
+  Fault cause_{};
   bool out_ = false;
   bool trial_used_ = false;
 };

@@ -18,6 +18,7 @@ struct Params {
   double share_requests_min = 1500;  ///< a half-life lasts at least so many requests
   double grow_after_s = 20;          ///< a wish for more homes must last so long
   double rebalance_every_s = 1;
+  double idle_release_s = 600;     ///< a prefix unused so long makes way where none fits
   uint32_t prefixes_max = 65'536;  ///< table bound; the least recently used leaves
 
   // Which home.

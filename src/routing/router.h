@@ -59,8 +59,8 @@ class Router {
   /// Adds a worker or replaces its spec. A changed name or model means another process: its
   /// cache counts as empty.
   void PutWorker(const WorkerSpec& spec, TimePoint now);
-  void RemoveWorker(WorkerId id, TimePoint now);  ///< unknown ids are ignored
-  void DrainWorker(WorkerId id, bool draining);   ///< takes no new requests while draining
+  void RemoveWorker(WorkerId id, TimePoint now);                ///< unknown ids are ignored
+  void DrainWorker(WorkerId id, bool draining, TimePoint now);  ///< no new requests
   void UpdateWorker(WorkerId id, const Telemetry& telemetry, TimePoint now);
   void ClearCache(WorkerId id);  ///< the engine lost its prefix cache
 
@@ -76,7 +76,7 @@ class Router {
   std::optional<Regret> OnUsage(Ticket ticket, const Usage& usage, TimePoint now);
   /// Ejects the worker where that is due. Call before OnDone(kFault).
   void OnFault(Ticket ticket, Fault fault, TimePoint now);
-  /// Returns followers that may be dispatched now. Unknown tickets are ignored.
+  /// Returns followers that may be dispatched now.
   std::vector<Ticket> OnDone(Ticket ticket, End end, TimePoint now);
 
   // Health.

@@ -1,0 +1,180 @@
+#include "routing/cache_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace hidane::routing {
+namespace {
+
+// Chains agree up to a point and never after it, so the point can be searched.
+size_t CommonBlocks(std::span<const uint64_t> run, std::span<const uint64_t> chain) {
+  const size_t n = std::min(run.size(), chain.size());
+  if (run[n - 1] == chain[n - 1]) return n;
+  size_t same = 1;  // the first block is how the run was found
+  size_t differs = n - 1;
+  while (same < differs) {
+    const size_t middle = (same + differs) / 2;
+    if (run[middle] == chain[middle]) {
+      same = middle + 1;
+    } else {
+      differs = middle;
+    }
+  }
+  return same;
+}
+
+}  // namespace
+
+template <class Visit>
+CacheIndex::Path CacheIndex::Walk(const prompt::Identity& prompt, Visit&& visit) const {
+  const std::span<const uint64_t> chain = prompt.chain;
+  Path path;
+  while (path.blocks < chain.size()) {
+    const auto at = first_.find(chain[path.blocks]);
+    if (at == first_.end()) break;
+    const Run& run = runs_[at->second];
+    path.last = at->second;
+    path.inside = CommonBlocks(run.blocks, chain.subspan(path.blocks));
+    path.blocks += path.inside;
+    visit(at->second);
+    if (path.inside < run.blocks.size()) break;
+  }
+  return path;
+}
+
+CacheIndex::Match CacheIndex::Find(const prompt::Identity& prompt) const {
+  const Path path = Walk(prompt, [](RunId) {});
+  if (path.last == kNone) return {};
+  return {static_cast<uint32_t>(path.blocks), runs_[path.last].used};
+}
+
+void CacheIndex::Insert(const prompt::Identity& prompt, double tokens_per_byte, TimePoint now) {
+  path_.clear();
+  const Path path = Walk(prompt, [this](RunId run) { path_.push_back(run); });
+  if (path.last != kNone && path.inside < runs_[path.last].blocks.size()) {
+    Split(path.last, path.inside);
+    path_.back() = first_.at(prompt.chain[path.blocks - path.inside]);
+  }
+  if (path.blocks < prompt.size()) {
+    const RunId id = NewRun();
+    Run& run = runs_[id];
+    run.blocks.assign(prompt.chain.begin() + static_cast<ptrdiff_t>(path.blocks),
+                      prompt.chain.end());
+    run.tokens = (prompt.bytes() - prompt.BytesAt(path.blocks)) * tokens_per_byte;
+    tokens_ += run.tokens;
+    blocks_ += run.blocks.size();
+    first_.insert_or_assign(run.blocks.front(), id);
+    LinkNewest(id);
+    path_.push_back(id);
+  }
+  for (auto run = path_.rbegin(); run != path_.rend(); ++run) {  // parents end up the newest
+    Unlink(*run);
+    LinkNewest(*run);
+    runs_[*run].used = now;
+  }
+  Trim();
+}
+
+// The run keeps its tail, so nothing below it changes; the head is a new run above it.
+void CacheIndex::Split(RunId id, size_t at) {
+  const RunId head_id = NewRun();
+  Run& tail = runs_[id];
+  Run& head = runs_[head_id];
+  const double share = static_cast<double>(at) / static_cast<double>(tail.blocks.size());
+  const auto cut = tail.blocks.begin() + static_cast<ptrdiff_t>(at);
+  head.blocks.assign(tail.blocks.begin(), cut);
+  tail.blocks.erase(tail.blocks.begin(), cut);
+  head.tokens = tail.tokens * share;
+  tail.tokens -= head.tokens;
+  head.used = tail.used;
+  first_.insert_or_assign(head.blocks.front(), head_id);
+  first_.insert_or_assign(tail.blocks.front(), id);
+  LinkBefore(head_id, id);
+}
+
+CacheIndex::RunId CacheIndex::NewRun() {
+  if (free_.empty()) {
+    runs_.emplace_back();
+    return static_cast<RunId>(runs_.size() - 1);
+  }
+  const RunId id = free_.back();
+  free_.pop_back();
+  return id;
+}
+
+void CacheIndex::Remove(RunId id) {
+  Run& run = runs_[id];
+  if (const auto at = first_.find(run.blocks.front()); at != first_.end() && at->second == id) {
+    first_.erase(at);
+  }
+  tokens_ -= run.tokens;
+  blocks_ -= run.blocks.size();
+  Unlink(id);
+  run = Run{};
+  free_.push_back(id);
+}
+
+void CacheIndex::LinkNewest(RunId id) {
+  Run& run = runs_[id];
+  run.newer = kNone;
+  run.older = newest_;
+  (newest_ == kNone ? oldest_ : runs_[newest_].newer) = id;
+  newest_ = id;
+}
+
+void CacheIndex::LinkBefore(RunId id, RunId older) {
+  Run& run = runs_[id];
+  run.older = older;
+  run.newer = runs_[older].newer;
+  (run.newer == kNone ? newest_ : runs_[run.newer].older) = id;
+  runs_[older].newer = id;
+}
+
+void CacheIndex::Unlink(RunId id) {
+  const Run& run = runs_[id];
+  (run.newer == kNone ? newest_ : runs_[run.newer].older) = run.older;
+  (run.older == kNone ? oldest_ : runs_[run.older].newer) = run.newer;
+}
+
+void CacheIndex::Trim() {
+  while (oldest_ != kNone && tokens_ > static_cast<double>(capacity_tokens_)) {
+    Run& run = runs_[oldest_];
+    const double per_block = run.tokens / static_cast<double>(run.blocks.size());
+    const double excess = tokens_ - static_cast<double>(capacity_tokens_);
+    const auto drop = static_cast<size_t>(std::ceil(excess / per_block));
+    if (drop >= run.blocks.size()) {
+      Remove(oldest_);
+      continue;
+    }
+    run.blocks.resize(run.blocks.size() - drop);
+    run.tokens -= per_block * static_cast<double>(drop);
+    tokens_ -= per_block * static_cast<double>(drop);
+    blocks_ -= drop;
+  }
+}
+
+void CacheIndex::ForgetRun(uint64_t block) {
+  if (const auto at = first_.find(block); at != first_.end()) Remove(at->second);
+}
+
+void CacheIndex::ForgetUnusedSince(TimePoint time) {
+  while (oldest_ != kNone && runs_[oldest_].used <= time) Remove(oldest_);
+}
+
+void CacheIndex::SetCapacity(uint64_t tokens) {
+  capacity_tokens_ = tokens;
+  Trim();
+}
+
+void CacheIndex::Clear() {
+  const uint64_t capacity = capacity_tokens_;
+  *this = CacheIndex(capacity);
+}
+
+size_t CacheIndex::bytes() const {
+  constexpr size_t kSlot = sizeof(std::pair<uint64_t, RunId>) + 1;
+  return blocks_ * sizeof(uint64_t) + runs_.size() * sizeof(Run) + first_.bucket_count() * kSlot;
+}
+
+}  // namespace hidane::routing

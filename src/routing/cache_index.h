@@ -1,0 +1,87 @@
+#pragma once
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "prompt/identity.h"
+
+namespace hidane::routing {
+
+/// What one worker is believed to hold in its prefix cache: an estimate, bounded by the worker's
+/// own capacity and forgetting as the engine does, the least recently used leaf first.
+///
+/// Prompts that share a beginning share its runs; a run is the stretch between two branchings:
+///
+///     [tools + system: 480 blocks] -+- [user a: 3] - [assistant, user: 5]
+///                                   `- [user b: 2]
+///
+/// Only the first block of a run is hashed into a table, so matching costs one lookup per run
+/// and a binary search in the last one, and an entry costs 8 bytes a block beside its run.
+/// Each run is more recent than its children, so the oldest run is always a leaf.
+/// Not thread-safe.
+class CacheIndex {
+ public:
+  explicit CacheIndex(uint64_t capacity_tokens = 0) : capacity_tokens_(capacity_tokens) {}
+
+  struct Match {
+    uint32_t blocks = 0;    ///< of the prompt, from its start
+    TimePoint last_used{};  ///< of the deepest matched run, before this request
+  };
+  Match Find(const prompt::Identity& prompt) const;
+
+  /// The worker computes `prompt`: its blocks are (or soon will be) cached and most recent.
+  void Insert(const prompt::Identity& prompt, double tokens_per_byte, TimePoint now);
+
+  /// A prefill that Insert believed in did not happen: drops the run that began at `block`.
+  void ForgetRun(uint64_t block);
+
+  /// The engine evicted something last used at `time`; so it did all that is older.
+  void ForgetUnusedSince(TimePoint time);
+
+  void SetCapacity(uint64_t tokens);
+  void Clear();
+
+  uint64_t tokens() const { return static_cast<uint64_t>(tokens_); }
+  size_t blocks() const { return blocks_; }
+  size_t bytes() const;  ///< memory held, about
+
+ private:
+  using RunId = uint32_t;
+  static constexpr RunId kNone = UINT32_MAX;
+  struct Run {
+    std::vector<uint64_t> blocks;
+    double tokens = 0;
+    TimePoint used{};
+    RunId newer = kNone;
+    RunId older = kNone;
+  };
+  struct Path {
+    size_t blocks = 0;   // matched
+    RunId last = kNone;  // run in which the match ends
+    size_t inside = 0;   // blocks of `last` that match
+  };
+
+  template <class Visit>
+  Path Walk(const prompt::Identity& prompt, Visit&& visit) const;
+  RunId NewRun();
+  void Split(RunId run, size_t at);
+  void Remove(RunId run);
+  void LinkNewest(RunId run);
+  void LinkBefore(RunId run, RunId older);
+  void Unlink(RunId run);
+  void Trim();
+
+  std::vector<Run> runs_;
+  std::vector<RunId> free_;
+  std::vector<RunId> path_;  // scratch of Insert
+  boost::unordered_flat_map<uint64_t, RunId> first_;
+  RunId newest_ = kNone;
+  RunId oldest_ = kNone;
+  double tokens_ = 0;
+  size_t blocks_ = 0;
+  uint64_t capacity_tokens_;
+};
+
+}  // namespace hidane::routing

@@ -1,0 +1,57 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "routing/policy.h"
+#include "routing/worker_state.h"
+
+namespace hidane::routing {
+
+/// Workers that serve the same model, and the policy that chooses among them.
+struct Pool {
+  std::string model;                  ///< empty: any
+  std::vector<WorkerState*> workers;  ///< by id
+  std::unique_ptr<Policy> policy;
+  double output_tokens = 0;  ///< of an answer, smoothed
+};
+
+/// Membership: all workers, each in the pool of its model. Pools live as long as the fleet, so
+/// that requests may point at theirs. Policies hear of every change made here. Not thread-safe.
+class Fleet {
+ public:
+  Fleet(const Params& params, const HealthParams& health) : params_(params), health_(health) {}
+
+  /// Adds a worker or replaces its spec. REQUIRES: a known id keeps its name and model.
+  void Put(const WorkerSpec& spec, TimePoint now);
+  void Remove(WorkerId id, TimePoint now);
+  WorkerState* Find(WorkerId id) const;
+  const std::vector<std::unique_ptr<WorkerState>>& workers() const { return workers_; }
+  const std::vector<std::unique_ptr<Pool>>& pools() const { return pools_; }
+
+  /// The pool of exactly this model, else the one that serves any; nullptr without.
+  Pool* PoolOf(std::string_view model) const;
+  /// Something that the worker's policy must know has changed.
+  void Changed(const WorkerState& worker, TimePoint now);
+  /// A fault of `worker`. One that takes it out empties its index: it may come back empty.
+  void OnFault(WorkerState& worker, Fault fault, uint64_t fingerprint, TimePoint now);
+
+  /// REQUIRES: a name of PolicyNames().
+  void SetPolicy(std::string_view name);
+  const std::string& policy() const { return policy_; }
+
+ private:
+  void RebuildPools(TimePoint now);
+
+  Params params_;
+  HealthParams health_;
+  std::string policy_ = "prefix";
+  std::vector<std::unique_ptr<WorkerState>> workers_;  // by id
+  std::vector<std::unique_ptr<Pool>> pools_;
+};
+
+}  // namespace hidane::routing

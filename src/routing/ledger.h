@@ -1,0 +1,84 @@
+#pragma once
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace hidane::routing {
+
+/// What one request costs its worker, fixed when it is routed.
+struct Cost {
+  double prefill_s = 0;     ///< of its uncached tokens
+  uint32_t own_tokens = 0;  ///< KV beside the static prefix: the rest of the prompt, the answer
+  uint64_t k1 = 0;
+  uint32_t k1_tokens = 0;
+};
+
+/// Work given to one worker and not yet done, counted when it is routed: scraped load is stale,
+/// and gateways that steer by it herd. Each Add ends in one Done, with or without Answered.
+/// Not thread-safe.
+class Ledger {
+ public:
+  void Add(const Cost& cost, TimePoint now);
+  void Answered(const Cost& cost, TimePoint now);  ///< its first byte came
+  void Done(const Cost& cost, bool answered, double lived_s, TimePoint now);
+  void Progress(TimePoint now) { last_progress_ = now; }  ///< some byte came
+
+  /// Seconds of prefill not yet answered. The one under way is credited with the time since
+  /// the last answer, at most with what one request costs on average.
+  double wait_s(TimePoint now) const;
+  /// KV tokens of the requests under way, each static prefix once.
+  uint64_t running_tokens() const { return own_tokens_ + shared_tokens_; }
+  uint64_t own_tokens() const { return own_tokens_; }
+  bool Runs(uint64_t k1) const { return running_k1_.contains(k1); }
+  uint32_t in_flight() const { return in_flight_; }
+  uint32_t unanswered() const { return unanswered_; }
+  /// How long a request lives, smoothed; how fast KV comes free.
+  double mean_life_s() const { return mean_life_s_; }
+  TimePoint last_progress() const { return last_progress_; }
+
+ private:
+  struct Shared {
+    uint32_t requests = 0;
+    uint32_t tokens = 0;
+  };
+  boost::unordered_flat_map<uint64_t, Shared> running_k1_;
+  double pending_s_ = 0;
+  uint32_t unanswered_ = 0;
+  uint32_t in_flight_ = 0;
+  uint64_t own_tokens_ = 0;
+  uint64_t shared_tokens_ = 0;
+  double mean_life_s_ = 1;
+  TimePoint prefill_since_{};  // the prefill under way began about then
+  TimePoint last_progress_{};
+};
+
+/// Prefill tokens a second of one worker, learned from answered requests. Steps are clipped in
+/// log space: one outlier moves the rate by a quarter at most.
+class PrefillRate {
+ public:
+  explicit PrefillRate(double tokens_per_s) : tokens_per_s_(tokens_per_s) {}
+  /// `uncached` tokens took `seconds` beyond the predicted wait. Short prefills, whose time is
+  /// mostly overhead, and non-positive times teach nothing.
+  void Observe(uint32_t uncached, double seconds);
+  double tokens_per_s() const { return tokens_per_s_; }
+
+ private:
+  double tokens_per_s_;
+};
+
+/// The 95th percentile of what running requests hold beside static prefixes, by small steps
+/// (frugal streaming: Ma, Muthukrishnan and Sandler 2013, arXiv 1407.1121). Until
+/// kSamplesMin were seen it is the share of the capacity that Params gives.
+class RunningReserve {
+ public:
+  void Observe(uint64_t own_tokens, uint64_t capacity_tokens);
+  uint64_t Tokens(uint64_t capacity_tokens, double share_until_measured) const;
+
+ private:
+  static constexpr uint32_t kSamplesMin = 64;
+  double tokens_ = 0;
+  uint32_t samples_ = 0;
+};
+
+}  // namespace hidane::routing

@@ -1,0 +1,275 @@
+#include "routing/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <rapidcheck/gtest.h>
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/rng.h"
+#include "routing/routing_test_util.h"
+
+namespace hidane::routing {
+namespace {
+
+PlacementTable::Member Member(uint32_t id, uint64_t capacity) {
+  return {.id = WorkerId(id), .key = Mix64(id + 100), .capacity_tokens = capacity};
+}
+
+double NoWait(WorkerId) {
+  return 0;
+}
+
+// One request; returns the prefix's homes.
+std::vector<WorkerId> See(PlacementTable& table, uint64_t k1, uint32_t tokens, double at_s = 0) {
+  const auto sight = table.See(k1, tokens, tokens / 10'000.0, NoWait, At(at_s));
+  return {sight.homes.begin(), sight.homes.end()};
+}
+
+using Homes = std::map<uint64_t, std::vector<WorkerId>>;
+
+TEST(PlacementTest, APrefixKeepsItsHome) {
+  PlacementTable table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 100'000));
+  const auto home = See(table, 1, 10'000);
+  ASSERT_EQ(home.size(), 1u);
+  EXPECT_EQ(table.assigned_tokens(home[0]), 10'000u);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(See(table, 1, 10'000), home);
+  EXPECT_EQ(table.assigned_tokens(home[0]), 10'000u) << "counted once";
+}
+
+// The demonstration: memory for exactly four tenants a worker, no matter how they arrive.
+TEST(PlacementTest, SixteenTenantsFitFourWorkersExactly) {
+  constexpr uint32_t kTenant = 1000;
+  for (const bool burst : {false, true}) {
+    PlacementTable table(Params{});
+    std::map<WorkerId, double> waits;
+    for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 5200 + 400));
+    for (uint64_t t = 0; t < 16; ++t) {
+      const auto wait = [&](WorkerId w) { return burst ? waits[w] : 0; };
+      const auto sight = table.See(Mix64(t), kTenant, 1.0, wait, At(burst ? 0 : t * 2.0));
+      ASSERT_EQ(sight.homes.size(), 1u);
+      waits[sight.homes[0]] += 1.0;
+    }
+    for (uint32_t w = 0; w < 4; ++w) EXPECT_EQ(table.prefixes_at(WorkerId(w)), 4u);
+  }
+}
+
+TEST(PlacementTest, AColdBurstSpreadsByWaitAndAMuchLoadedWorkerIsPassedOver) {
+  PlacementTable table(Params{});
+  for (uint32_t w = 0; w < 2; ++w) table.PutWorker(Member(w, 1'000'000));
+  const auto wait = [](WorkerId w) { return w == WorkerId(0) ? 5.0 : 0.0; };
+  for (uint64_t t = 0; t < 8; ++t) {
+    EXPECT_EQ(table.See(Mix64(t), 10'000, 1.0, wait, At(0)).homes[0], WorkerId(1));
+  }
+}
+
+TEST(PlacementTest, NewPrefixesGoWhereTheyMayBeTaken) {
+  PlacementTable table(Params{});
+  auto out = Member(0, 1'000'000);
+  out.takes_new = false;
+  table.PutWorker(out);
+  table.PutWorker(Member(1, 100'000));
+  for (uint64_t t = 0; t < 8; ++t) EXPECT_EQ(See(table, Mix64(t), 10'000)[0], WorkerId(1));
+}
+
+TEST(PlacementTest, WhenNothingFitsTheLeastFilledTakesIt) {
+  PlacementTable table(Params{});
+  table.PutWorker(Member(0, 10'000));
+  table.PutWorker(Member(1, 20'000));
+  See(table, 1, 9'000);
+  See(table, 2, 9'000);
+  See(table, 3, 9'000);
+  EXPECT_EQ(See(table, 4, 9'000).size(), 1u);
+  EXPECT_EQ(table.assigned_tokens(WorkerId(1)), 27'000u) << "twice the memory, twice the load";
+}
+
+TEST(PlacementTest, PrefixesThatNobodyUsesMakeWay) {
+  PlacementTable table(Params{.idle_release_s = 600});
+  table.PutWorker(Member(0, 10'000));
+  See(table, 1, 9'000, 0);
+  See(table, 2, 9'000, 700);
+  EXPECT_FALSE(table.Knows(1));
+  EXPECT_EQ(table.assigned_tokens(WorkerId(0)), 9'000u);
+}
+
+TEST(PlacementTest, TheTableIsBounded) {
+  PlacementTable table(Params{.prefixes_max = 10});
+  table.PutWorker(Member(0, 1'000'000));
+  for (uint64_t t = 0; t < 50; ++t) See(table, t, 100);
+  EXPECT_EQ(table.size(), 10u);
+  EXPECT_EQ(table.assigned_tokens(WorkerId(0)), 1'000u);
+}
+
+// Drives `seconds` of load in which prefix 0 has `hot` of ten requests a second.
+void Load(PlacementTable& table, double from_s, double seconds, int hot, uint64_t prefixes,
+          uint32_t tokens) {
+  for (int i = 0; i < seconds * 10; ++i) {
+    const uint64_t k1 = i % 10 < hot ? 0 : 1 + i % (prefixes - 1);
+    See(table, k1, tokens, from_s + i / 10.0);
+  }
+}
+
+TEST(PlacementTest, AHotPrefixGainsHomesAfterAWhileAndLosesThemWhenMemoryIsShort) {
+  // Memory above the spare mark, so that only load counts.
+  PlacementTable table(Params{.spare_mark = 0});
+  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 100'000));
+  for (uint64_t k1 = 0; k1 < 8; ++k1) See(table, k1, 10'000);
+  Load(table, 1, 15, 6, 8, 10'000);
+  EXPECT_EQ(See(table, 0, 10'000, 16).size(), 1u) << "a wish must last";
+  Load(table, 16, 100, 6, 8, 10'000);
+  EXPECT_EQ(See(table, 0, 10'000, 117).size(), 3u) << "six tenths of four workers, with headroom";
+  for (uint64_t k1 = 100; k1 < 128; ++k1) See(table, k1, 10'000, 118);
+  EXPECT_EQ(See(table, 0, 10'000, 120).size(), 1u);
+}
+
+TEST(PlacementTest, SpareMemoryBuysSecondHomesOnlyUpToItsMark) {
+  PlacementTable table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 100'000));
+  for (uint64_t k1 = 0; k1 < 16; ++k1) See(table, k1, 10'000);
+  Load(table, 1, 300, 1, 16, 10'000);
+  for (uint32_t w = 0; w < 4; ++w) {
+    EXPECT_LE(table.assigned_tokens(WorkerId(w)), 70'000u);
+    EXPECT_GE(table.assigned_tokens(WorkerId(w)), 60'000u);
+  }
+}
+
+TEST(PlacementTest, NothingFlapsUnderNoise) {
+  PlacementTable table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 60'000));
+  Rng rng(7);
+  Homes homes;
+  int changes = 0;
+  for (int i = 0; i < 40'000; ++i) {
+    const uint64_t k1 = rng.Below(16);
+    const auto tokens = static_cast<uint32_t>(10'000 + rng.Below(200));  // the estimate breathes
+    const auto now = See(table, k1, tokens, i * 0.05);
+    changes += i > 4'000 && now != homes[k1];
+    homes[k1] = now;
+  }
+  EXPECT_EQ(changes, 0);
+}
+
+TEST(PlacementTest, AnOverfullWorkerHandsOnAsSoonAsAnotherHasRoom) {
+  PlacementTable table(Params{});
+  table.PutWorker(Member(0, 50'000));
+  for (uint64_t t = 0; t < 8; ++t) See(table, t, 10'000);
+  EXPECT_EQ(table.assigned_tokens(WorkerId(0)), 80'000u);
+  auto second = Member(1, 50'000);
+  second.takes_new = false;  // it is there, and not healthy yet
+  table.PutWorker(second);
+  second.takes_new = true;
+  table.PutWorker(second);
+  See(table, 7, 10'000, 5);
+  EXPECT_LE(table.assigned_tokens(WorkerId(0)), 50'000u);
+  EXPECT_LE(table.assigned_tokens(WorkerId(1)), 45'000u);
+}
+
+TEST(PlacementTest, TheRefugeIsTheSameForAllRequestsOfAPrefix) {
+  PlacementTable table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 100'000));
+  const WorkerId home = See(table, 1, 10'000)[0];
+  const auto others = [&](WorkerId w) { return w != home; };
+  const WorkerId* refuge = table.Refuge(1, 10'000, others);
+  ASSERT_NE(refuge, nullptr);
+  EXPECT_NE(*refuge, home);
+  EXPECT_EQ(*table.Refuge(1, 10'000, others), *refuge);
+  EXPECT_EQ(table.Refuge(1, 10'000, [](WorkerId) { return false; }), nullptr);
+}
+
+rc::Gen<std::vector<uint64_t>> Arrivals() {
+  return rc::gen::container<std::vector<uint64_t>>(
+      rc::gen::map(rc::gen::inRange<uint64_t>(0, 40), Mix64));
+}
+
+// Sizes belong to prefixes, not to requests.
+uint32_t SizeOf(uint64_t k1) {
+  return 100 + static_cast<uint32_t>(k1 % 1'900);
+}
+
+RC_GTEST_PROP(PlacementProperty, SameMembersAndSameArrivalsGiveTheSameTable, ()) {
+  const auto arrivals = *Arrivals();
+  const auto joins = *rc::gen::map(rc::gen::arbitrary<uint64_t>(), [](uint64_t seed) {
+    std::vector<uint32_t> ids{0, 1, 2, 3, 4};
+    Rng rng(seed);
+    for (size_t i = ids.size(); i > 1; --i) std::swap(ids[i - 1], ids[rng.Below(i)]);
+    return ids;
+  });
+  PlacementTable a(Params{});
+  PlacementTable b(Params{});
+  for (uint32_t w = 0; w < 5; ++w) a.PutWorker(Member(w, 10'000));
+  for (const uint32_t w : joins) b.PutWorker(Member(w, 10'000));
+  double t = 0;
+  for (const uint64_t k1 : arrivals) {
+    t += 0.3;
+    RC_ASSERT(See(a, k1, SizeOf(k1), t) == See(b, k1, SizeOf(k1), t));
+  }
+}
+
+RC_GTEST_PROP(PlacementProperty, AssignedNeverExceedsMemoryWhileAnyWorkerHasRoom, ()) {
+  const auto arrivals = *Arrivals();
+  PlacementTable table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 5'000 + 1'000 * w));
+  double t = 0;
+  for (const uint64_t k1 : arrivals) {
+    uint64_t room = 0;
+    for (uint32_t w = 0; w < 4; ++w) {
+      const double limit = 0.9 * (5'000 + 1'000 * w);
+      const auto assigned = static_cast<double>(table.assigned_tokens(WorkerId(w)));
+      room = std::max(room, static_cast<uint64_t>(std::max(0.0, limit - assigned)));
+    }
+    const bool fits = table.Knows(k1) || SizeOf(k1) <= room;
+    See(table, k1, SizeOf(k1), t += 0.1);
+    if (!fits) break;
+    for (uint32_t w = 0; w < 4; ++w) {
+      RC_ASSERT(table.assigned_tokens(WorkerId(w)) <= 5'000 + 1'000 * w);
+    }
+  }
+}
+
+// Fills a table and returns where everything is.
+Homes Fill(PlacementTable& table, const std::set<uint64_t>& prefixes) {
+  Homes homes;
+  for (const uint64_t k1 : prefixes) homes[k1] = See(table, k1, 1'000);
+  return homes;
+}
+
+RC_GTEST_PROP(PlacementProperty, ALeaveMovesOnlyItsOwn, ()) {
+  const auto prefixes = *rc::gen::nonEmpty(rc::gen::arbitrary<std::set<uint64_t>>());
+  const auto leaver = WorkerId(*rc::gen::inRange<uint32_t>(0, 5));
+  PlacementTable table(Params{});
+  for (uint32_t w = 0; w < 5; ++w) table.PutWorker(Member(w, 1'000'000));
+  const Homes before = Fill(table, prefixes);
+  table.RemoveWorker(leaver);
+  for (const auto& [k1, homes] : before) {
+    const auto now = See(table, k1, 1'000);
+    if (homes[0] == leaver) {
+      RC_ASSERT(now[0] != leaver);
+    } else {
+      RC_ASSERT(now == homes);
+    }
+  }
+}
+
+TEST(PlacementTest, AJoinTakesItsPartAndMovesNothingElse) {
+  constexpr uint32_t kWorkers = 8;
+  constexpr uint64_t kPrefixes = 2'000;
+  PlacementTable table(Params{});
+  for (uint32_t w = 0; w < kWorkers; ++w) table.PutWorker(Member(w, 100'000'000));
+  std::set<uint64_t> prefixes;
+  for (uint64_t t = 0; t < kPrefixes; ++t) prefixes.insert(Mix64(t));
+  const Homes before = Fill(table, prefixes);
+  table.PutWorker(Member(kWorkers, 100'000'000));
+  uint64_t moved = 0;
+  for (const auto& [k1, homes] : before) {
+    const auto now = See(table, k1, 1'000);
+    if (now == homes) continue;
+    EXPECT_EQ(now, std::vector<WorkerId>{WorkerId(kWorkers)});
+    ++moved;
+  }
+  EXPECT_NEAR(static_cast<double>(moved), kPrefixes / (kWorkers + 1.0), 60);
+}
+
+}  // namespace
+}  // namespace hidane::routing

@@ -1,0 +1,67 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "prompt/identity.h"
+#include "routing/decision.h"
+#include "routing/params.h"
+#include "routing/worker_state.h"
+
+namespace hidane::routing {
+
+/// One request as policies see it.
+struct Query {
+  const prompt::Identity& prompt;
+  double tokens_per_byte = 0.25;
+  uint32_t prompt_tokens = 0;
+  uint32_t k1_tokens = 0;      ///< of them, the static prefix
+  uint32_t output_tokens = 0;  ///< expected
+  std::optional<WorkerId> not_worker;
+  TimePoint now{};
+
+  uint32_t own_tokens() const { return prompt_tokens - k1_tokens + output_tokens; }
+  bool MayTake(const WorkerState& worker) const {
+    return worker.spec.id != not_worker && worker.MayTake(now);
+  }
+};
+
+struct Choice {
+  WorkerState* worker = nullptr;  ///< nullptr: none may take it
+  Rule rule = Rule::kPolicy;
+};
+
+/// Which worker of a pool serves a request. Owns only what it must remember itself; load, cache
+/// index and health are the router's and the same for all policies. Not thread-safe.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual std::string_view name() const = 0;
+
+  /// Chooses among `workers` (by id, not empty) those that query.MayTake. Appends what it
+  /// compared, the chosen one included, to `considered`.
+  virtual Choice Choose(const Query& query, WorkerSpan workers,
+                        std::vector<Candidate>& considered) = 0;
+
+  /// Members, their memory or their health changed; also called about once a second.
+  virtual void OnMembers(WorkerSpan /*workers*/, TimePoint /*now*/) {}
+
+  struct Placed {
+    uint64_t tokens = 0;
+    uint32_t prefixes = 0;
+  };
+  virtual Placed placed_at(WorkerId) const { return {}; }
+};
+
+/// What `worker` would give: cached tokens by the index, and the predicted time to first token.
+Candidate Assess(const Query& query, const WorkerState& worker, const Params& params);
+
+/// nullptr for a name that isn't in PolicyNames().
+std::unique_ptr<Policy> MakePolicy(std::string_view name, const Params& params);
+std::span<const std::string_view> PolicyNames();
+
+}  // namespace hidane::routing

@@ -1,0 +1,350 @@
+#include "routing/router.h"
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <string>
+
+#include "base/hash.h"
+#include "prompt/token_ratio.h"
+#include "routing/fleet.h"
+#include "routing/lru_map.h"
+#include "routing/single_flight.h"
+
+namespace hidane::routing {
+namespace {
+
+constexpr size_t kModelsMax = 256;  // names come from clients where a pool serves any model
+
+// A routed request until OnDone.
+struct Live {
+  WorkerId worker;
+  Pool* pool = nullptr;
+  Cost cost;
+  uint64_t model = 0;  // hash of its name
+  uint64_t fingerprint = 0;
+  uint32_t prompt_bytes = 0;
+  bool tokens_known = false;
+  uint32_t prompt_tokens = 1;  // estimated
+  uint32_t uncached = 0;
+  uint32_t expected_cached = 0;
+  double ttft_s = 0;
+  double wait_s = 0;                      // predicted when it was dispatched
+  uint64_t new_block = 0;                 // first block that the worker does not hold yet; 0: none
+  std::optional<TimePoint> entry_used{};  // expectation rests on an entry last used then
+  TimePoint routed{};
+  TimePoint dispatched{};
+  TimePoint answered_at{};
+  bool answered = false;
+  bool faulted = false;
+  bool trial = false;  // it is the one request of a half-open worker
+};
+
+}  // namespace
+
+struct Router::Impl {
+  Params params;
+  HealthParams health;
+  Fleet fleet;
+  boost::unordered_flat_map<uint64_t, Live> live;  // by ticket
+  LruMap<prompt::TokenRatio> ratios{kModelsMax};
+  SingleFlight flights;
+  Failover failover;
+  uint64_t next_ticket = 1;
+
+  Impl(const Params& p, const HealthParams& h)
+      : params(p), health(h), fleet(p, h), flights(p.single_flight_tokens) {}
+
+  Live* FindLive(Ticket ticket);
+  Query MakeQuery(const RouteRequest& request, const Pool& pool, TimePoint now);
+  void Commit(const RouteRequest& request, const Query& query, Pool& pool, WorkerState& worker,
+              Decision& decision);
+  void LearnCached(const Live& request, const Usage& usage);
+};
+
+Live* Router::Impl::FindLive(Ticket ticket) {
+  const auto at = live.find(ticket.value());
+  return at == live.end() ? nullptr : &at->second;
+}
+
+Query Router::Impl::MakeQuery(const RouteRequest& request, const Pool& pool, TimePoint now) {
+  const prompt::Identity& prompt = request.identity;
+  Query q{.prompt = prompt, .not_worker = request.not_worker, .now = now};
+  const prompt::TokenRatio& ratio = ratios.Touch(Xxh3(prompt.model));
+  q.tokens_per_byte = prompt.tokens > 0 && prompt.bytes() > 0
+                          ? static_cast<double>(prompt.tokens) / prompt.bytes()
+                          : ratio.tokens_per_byte();
+  const auto tokens = [&](size_t blocks) {
+    return static_cast<uint32_t>(prompt.BytesAt(blocks) * q.tokens_per_byte + 0.5);
+  };
+  q.prompt_tokens = std::max(tokens(prompt.size()), 1u);
+  q.k1_tokens = std::min(tokens(prompt.k1_end), q.prompt_tokens);
+  const auto usual = static_cast<uint32_t>(pool.output_tokens);
+  q.output_tokens = std::min(request.max_tokens.value_or(usual), usual);
+  return q;
+}
+
+void Router::Impl::Commit(const RouteRequest& request, const Query& query, Pool& pool,
+                          WorkerState& worker, Decision& decision) {
+  const prompt::Identity& prompt = request.identity;
+  const TimePoint now = query.now;
+  const auto chosen = std::ranges::find(decision.candidates, worker.spec.id, &Candidate::worker);
+  decision.ticket = Ticket(next_ticket++);
+  decision.worker = worker.spec.id;
+  decision.prompt_tokens = query.prompt_tokens;
+  decision.expected_cached = chosen->cached_tokens;
+  decision.ttft = chosen->ttft;
+  decision.k1 = prompt.k1();
+  const uint32_t cold = query.k1_tokens - std::min(query.k1_tokens, decision.expected_cached);
+  decision.flight = flights.Join(decision.ticket, decision.k1, worker.spec.id, cold);
+  if (decision.flight == Flight::kFollow) {
+    decision.wait_s = params.single_flight_slack * decision.ttft.total();
+  }
+
+  const CacheIndex::Match match = worker.index.Find(prompt);
+  Live request_live{.worker = worker.spec.id,
+                    .pool = &pool,
+                    .cost = {.prefill_s = decision.ttft.prefill,
+                             .own_tokens = query.own_tokens(),
+                             .k1 = decision.k1,
+                             .k1_tokens = query.k1_tokens},
+                    .model = Xxh3(prompt.model),
+                    .fingerprint = request.fingerprint,
+                    .prompt_bytes = prompt.bytes(),
+                    .tokens_known = prompt.tokens > 0,
+                    .prompt_tokens = query.prompt_tokens,
+                    .uncached = query.prompt_tokens - decision.expected_cached,
+                    .expected_cached = decision.expected_cached,
+                    .ttft_s = decision.ttft.total(),
+                    .wait_s = decision.ttft.wait,
+                    .new_block = match.blocks < prompt.size() ? prompt.chain[match.blocks] : 0,
+                    .routed = now,
+                    .dispatched = now,
+                    .trial = worker.health.state(now) == HealthState::kHalfOpen};
+  // What is being computed right now can't have been evicted: only older entries can teach.
+  if (match.blocks > 0 && !worker.ledger.Runs(decision.k1)) {
+    request_live.entry_used = match.last_used;
+  }
+  worker.index.Insert(prompt, query.tokens_per_byte, now);
+  worker.ledger.Add(request_live.cost, now);
+  worker.reserve.Observe(worker.ledger.own_tokens(), worker.capacity_tokens);
+  worker.health.OnDispatch(now);
+  live.emplace(decision.ticket.value(), std::move(request_live));
+}
+
+// Fewer cached tokens than expected: the engine evicted this entry, so it did all that is older,
+// and it holds less than the index thought. Shares of the prompt are compared, since tokens were
+// estimated.
+void Router::Impl::LearnCached(const Live& request, const Usage& usage) {
+  constexpr double kTolerance = 0.1;
+  constexpr double kSlackTokens = 64;  // engines cache whole blocks, and never the last token
+  WorkerState& worker = *fleet.Find(request.worker);
+  worker.feedback = true;
+  if (!request.entry_used || request.expected_cached == 0) return;
+  const double expected =
+      static_cast<double>(request.expected_cached) / request.prompt_tokens * usage.prompt_tokens;
+  const bool held = *usage.cached_tokens + kSlackTokens >= (1 - kTolerance) * expected;
+  worker.Trust(held);
+  if (!held) worker.index.ForgetUnusedSince(*request.entry_used);
+}
+
+Router::Router(const Params& params, const HealthParams& health)
+    : impl_(std::make_unique<Impl>(params, health)) {}
+Router::~Router() = default;
+Router::Router(Router&&) noexcept = default;
+
+void Router::PutWorker(const WorkerSpec& spec, TimePoint now) {
+  const WorkerState* const known = impl_->fleet.Find(spec.id);
+  if (known != nullptr && (known->spec.name != spec.name || known->spec.model != spec.model)) {
+    RemoveWorker(spec.id, now);
+  }
+  impl_->fleet.Put(spec, now);
+}
+
+void Router::RemoveWorker(WorkerId id, TimePoint now) {
+  erase_if(impl_->live, [&](const auto& entry) { return entry.second.worker == id; });
+  impl_->fleet.Remove(id, now);
+}
+
+void Router::DrainWorker(WorkerId id, bool draining, TimePoint now) {
+  WorkerState* const w = impl_->fleet.Find(id);
+  if (w == nullptr || w->draining == draining) return;
+  w->draining = draining;
+  impl_->fleet.Changed(*w, now);
+}
+
+void Router::UpdateWorker(WorkerId id, const Telemetry& telemetry, TimePoint now) {
+  WorkerState* const w = impl_->fleet.Find(id);
+  if (w == nullptr) return;
+  if (telemetry.start_time_s) {
+    if (w->start_time_s && *w->start_time_s != *telemetry.start_time_s) w->index.Clear();
+    w->start_time_s = telemetry.start_time_s;
+  }
+  w->running = telemetry.running.value_or(w->running);
+  w->waiting = telemetry.waiting.value_or(w->waiting);
+  const uint64_t capacity = telemetry.kv_capacity_tokens.value_or(0);
+  if (capacity == 0 || capacity == w->capacity_tokens) return;
+  w->SetCapacity(capacity);
+  impl_->fleet.Changed(*w, now);
+}
+
+void Router::ClearCache(WorkerId id) {
+  if (WorkerState* const w = impl_->fleet.Find(id)) w->index.Clear();
+}
+
+Result<Decision> Router::Route(const RouteRequest& request, TimePoint now) {
+  Pool* const pool = impl_->fleet.PoolOf(request.identity.model);
+  if (pool == nullptr) {
+    return Fail(Code::kNotFound, "no worker serves model " + request.identity.model, "model");
+  }
+  const Query query = impl_->MakeQuery(request, *pool, now);
+  Decision decision;
+  const Choice choice = pool->policy->Choose(query, pool->workers, decision.candidates);
+  if (choice.worker == nullptr) {
+    return Fail(Code::kUnavailable,
+                "all " + std::to_string(pool->workers.size()) + " workers are out");
+  }
+  decision.rule = pool->workers.size() == 1 ? Rule::kOnly : choice.rule;
+  impl_->Commit(request, query, *pool, *choice.worker, decision);
+  return decision;
+}
+
+void Router::OnDispatch(Ticket ticket, TimePoint now) {
+  Live* const live = impl_->FindLive(ticket);
+  if (live == nullptr) return;
+  impl_->flights.Leave(ticket);
+  if (now == live->routed) return;
+  live->dispatched = now;
+  const WorkerState* const w = impl_->fleet.Find(live->worker);
+  live->wait_s = std::max(0.0, w->ledger.wait_s(now) - live->cost.prefill_s);
+}
+
+std::vector<Ticket> Router::OnFirstByte(Ticket ticket, TimePoint now) {
+  Live* const live = impl_->FindLive(ticket);
+  if (live == nullptr || live->answered) return {};
+  WorkerState& w = *impl_->fleet.Find(live->worker);
+  live->answered = true;
+  live->answered_at = now;
+  w.ledger.Answered(live->cost, now);
+  w.rate.Observe(live->uncached, Seconds(now - live->dispatched) - live->wait_s);
+  w.health.OnSuccess(now);
+  if (live->trial) impl_->fleet.Changed(w, now);
+  return impl_->flights.Landed(ticket);
+}
+
+void Router::OnProgress(Ticket ticket, TimePoint now) {
+  if (const Live* const live = impl_->FindLive(ticket)) {
+    impl_->fleet.Find(live->worker)->ledger.Progress(now);
+  }
+}
+
+std::optional<Regret> Router::OnUsage(Ticket ticket, const Usage& usage, TimePoint now) {
+  Live* const live = impl_->FindLive(ticket);
+  if (live == nullptr) return std::nullopt;
+  if (!live->tokens_known) {
+    impl_->ratios.Touch(live->model).Observe(live->prompt_bytes, usage.prompt_tokens);
+  }
+  live->pool->output_tokens += 0.05 * (usage.output_tokens - live->pool->output_tokens);
+  if (!usage.cached_tokens) return std::nullopt;
+  impl_->LearnCached(*live, usage);
+  const TimePoint answered_at = live->answered ? live->answered_at : now;
+  return Regret{.cached_tokens = int64_t{live->expected_cached} - *usage.cached_tokens,
+                .ttft_s = live->ttft_s - Seconds(answered_at - live->routed)};
+}
+
+void Router::OnFault(Ticket ticket, Fault fault, TimePoint now) {
+  Live* const live = impl_->FindLive(ticket);
+  if (live == nullptr) return;
+  live->faulted = true;
+  impl_->fleet.OnFault(*impl_->fleet.Find(live->worker), fault, live->fingerprint, now);
+}
+
+std::vector<Ticket> Router::OnDone(Ticket ticket, End end, TimePoint now) {
+  Live* const live = impl_->FindLive(ticket);
+  impl_->flights.Leave(ticket);
+  if (live == nullptr) return impl_->flights.Failed(ticket);  // its worker was removed
+  WorkerState& w = *impl_->fleet.Find(live->worker);
+  w.ledger.Done(live->cost, live->answered, Seconds(now - live->dispatched), now);
+  if (end == End::kComplete && !live->faulted) w.health.OnSuccess(now);
+  if (end == End::kAbandoned && live->trial && !live->answered) w.health.OnAbandoned();
+  const bool computed = live->answered || (end == End::kComplete && !live->faulted);
+  if (!computed && live->new_block != 0) w.index.ForgetRun(live->new_block);
+  if (live->trial) impl_->fleet.Changed(w, now);
+  impl_->live.erase(ticket.value());
+  return computed ? impl_->flights.Landed(ticket) : impl_->flights.Failed(ticket);
+}
+
+void Router::OnProbe(WorkerId id, bool ok, TimePoint now) {
+  WorkerState* const w = impl_->fleet.Find(id);
+  if (w == nullptr) return;
+  const HealthState before = w->health.state(now);
+  w->health.OnProbe(ok, now);
+  const HealthState after = w->health.state(now);
+  if (after == before) return;
+  if (after == HealthState::kDown) w->index.Clear();
+  impl_->fleet.Changed(*w, now);
+}
+
+void Router::OnTick(TimePoint now) {
+  for (const auto& pool : impl_->fleet.pools()) {
+    for (WorkerState* const w : pool->workers) {
+      const Ledger& ledger = w->ledger;
+      const double silent_s = Seconds(now - ledger.last_progress());
+      const double predicted_s = ledger.wait_s(ledger.last_progress());
+      if (ledger.unanswered() > 0 &&
+          silent_s > std::max(impl_->health.silence_s, 3 * predicted_s)) {
+        impl_->fleet.OnFault(*w, Fault::kSilence, 0, now);
+      }
+    }
+    pool->policy->OnMembers(pool->workers, now);
+  }
+}
+
+bool Router::AllowFailover(const Attempt& attempt, uint64_t fingerprint, TimePoint now) {
+  return impl_->failover.Allow(attempt, fingerprint, now);
+}
+
+Status Router::SetPolicy(std::string_view name) {
+  if (std::ranges::find(PolicyNames(), name) == PolicyNames().end()) {
+    return Fail(Code::kInvalidArgument, "no policy " + std::string(name), "policy");
+  }
+  impl_->fleet.SetPolicy(name);
+  return {};
+}
+
+std::string_view Router::policy() const {
+  return impl_->fleet.policy();
+}
+std::span<const std::string_view> Router::Policies() {
+  return PolicyNames();
+}
+
+std::vector<WorkerView> Router::Workers(TimePoint now) const {
+  std::vector<WorkerView> views;
+  views.reserve(impl_->fleet.workers().size());
+  for (const auto& w : impl_->fleet.workers()) {
+    const Policy::Placed placed = impl_->fleet.PoolOf(w->spec.model)->policy->placed_at(w->spec.id);
+    views.push_back({.id = w->spec.id,
+                     .name = w->spec.name,
+                     .model = w->spec.model,
+                     .health = w->health.state(now),
+                     .draining = w->draining,
+                     .kv_capacity_tokens = w->capacity_tokens,
+                     .assigned_tokens = placed.tokens,
+                     .indexed_tokens = w->index.tokens(),
+                     .prefixes = placed.prefixes,
+                     .in_flight = w->ledger.in_flight(),
+                     .running = w->running,
+                     .waiting = w->waiting,
+                     .wait_s = w->ledger.wait_s(now),
+                     .prefill_tokens_per_s = w->rate.tokens_per_s(),
+                     .feedback = w->feedback});
+  }
+  return views;
+}
+
+double Router::tokens_per_byte(std::string_view model) const {
+  const prompt::TokenRatio* const ratio = impl_->ratios.Find(Xxh3(model));
+  return ratio == nullptr ? prompt::TokenRatio().tokens_per_byte() : ratio->tokens_per_byte();
+}
+
+}  // namespace hidane::routing

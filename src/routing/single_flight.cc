@@ -1,0 +1,62 @@
+#include "routing/single_flight.h"
+
+#include <algorithm>
+
+#include "base/rng.h"
+
+namespace hidane::routing {
+
+uint64_t SingleFlight::Key(uint64_t k1, WorkerId worker) {
+  return Mix64(k1 ^ Mix64(worker.value()));
+}
+
+Flight SingleFlight::Join(Ticket ticket, uint64_t k1, WorkerId worker, uint32_t cold_tokens) {
+  const uint64_t key = Key(k1, worker);
+  if (const auto at = flights_.find(key); at != flights_.end()) {
+    at->second.followers.push_back(ticket);
+    flight_of_[ticket.value()] = key;
+    return Flight::kFollow;
+  }
+  if (cold_tokens < cold_tokens_min_) return Flight::kGo;
+  flights_[key].leader = ticket;
+  flight_of_[ticket.value()] = key;
+  return Flight::kLead;
+}
+
+bool SingleFlight::Leads(Ticket ticket) const {
+  const auto at = flight_of_.find(ticket.value());
+  return at != flight_of_.end() && flights_.at(at->second).leader == ticket;
+}
+
+std::vector<Ticket> SingleFlight::Landed(Ticket leader) {
+  if (!Leads(leader)) return {};
+  const auto flight = flights_.find(flight_of_.at(leader.value()));
+  std::vector<Ticket> released = std::move(flight->second.followers);
+  flights_.erase(flight);
+  flight_of_.erase(leader.value());
+  for (const Ticket t : released) flight_of_.erase(t.value());
+  return released;
+}
+
+std::vector<Ticket> SingleFlight::Failed(Ticket leader) {
+  if (!Leads(leader)) return {};
+  const auto flight = flights_.find(flight_of_.at(leader.value()));
+  auto& [lead, followers] = flight->second;
+  flight_of_.erase(leader.value());
+  if (followers.empty()) {
+    flights_.erase(flight);
+    return {};
+  }
+  lead = followers.front();
+  followers.erase(followers.begin());
+  return {lead};
+}
+
+void SingleFlight::Leave(Ticket follower) {
+  const auto at = flight_of_.find(follower.value());
+  if (at == flight_of_.end() || Leads(follower)) return;
+  std::erase(flights_.at(at->second).followers, follower);
+  flight_of_.erase(at);
+}
+
+}  // namespace hidane::routing

@@ -1,0 +1,28 @@
+#include "routing/worker_state.h"
+
+#include "base/hash.h"
+
+namespace hidane::routing {
+
+WorkerState::WorkerState(WorkerSpec of, const Params& params, const HealthParams& health_params)
+    : spec(std::move(of)),
+      key(Xxh3(spec.name)),
+      capacity_tokens(spec.kv_capacity_tokens != 0 ? spec.kv_capacity_tokens
+                                                   : params.kv_capacity_tokens),
+      health(health_params),
+      index(capacity_tokens),
+      rate(spec.prefill_tokens_per_s > 0 ? spec.prefill_tokens_per_s
+                                         : params.prefill_tokens_per_s) {}
+
+void WorkerState::SetCapacity(uint64_t tokens) {
+  capacity_tokens = tokens;
+  index.SetCapacity(static_cast<uint64_t>(static_cast<double>(tokens) * trust));
+}
+
+void WorkerState::Trust(bool held) {
+  constexpr double kTrustMin = 0.5;
+  trust = held ? std::min(1.0, trust * 1.01) : std::max(kTrustMin, trust * 0.95);
+  SetCapacity(capacity_tokens);
+}
+
+}  // namespace hidane::routing
