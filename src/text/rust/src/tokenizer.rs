@@ -4,21 +4,24 @@
 //! tokenizer serves both ways of reading control-token text: as the token, or as plain text.
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use fancy_regex::Regex;
 use tokenizers::models::bpe::{Vocab, BPE};
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::digits::Digits;
-use tokenizers::pre_tokenizers::sequence::Sequence;
-use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::tokenizer::{Model, PreTokenizedString, PreTokenizer, SplitDelimiterBehavior};
-use tokenizers::{OffsetReferential, OffsetType, PreTokenizerWrapper};
+use tokenizers::Model;
 
 use crate::error::{Error, Result};
 
 const CONTROL: i32 = 3; // GGUF token types
 const USER_DEFINED: i32 = 4;
 
-const LLAMA_BPE: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const GPT_2: &str = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+const LLAMA_BPE: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}",
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+const QWEN2: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}",
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
 
 /// Finds whole tokens by their text: leftmost, then longest.
 struct Cutter {
@@ -59,7 +62,8 @@ enum Piece<'t> {
 
 pub struct Tokenizer {
     bpe: BPE,
-    pre: PreTokenizerWrapper,
+    splitter: Splitter,
+    letters: [char; 256], // byte -> its letter in the byte-level alphabet
     with_control: Cutter, // control and user-defined tokens
     plain: Cutter,        // user-defined tokens alone
     control_texts: Vec<String>,
@@ -84,7 +88,8 @@ impl Tokenizer {
             .map_err(|e| Error::invalid(format!("vocabulary and merges: {e}")))?;
         Ok(Tokenizer {
             bpe,
-            pre: pre_tokenizer(pre)?,
+            splitter: Splitter::new(pre)?,
+            letters: byte_letters(),
             with_control: Cutter::new(of_type(&[CONTROL, USER_DEFINED]))?,
             plain: Cutter::new(of_type(&[USER_DEFINED]))?,
             control_texts: of_type(&[CONTROL]).into_iter().map(|t| t.0.to_string()).collect(),
@@ -132,15 +137,83 @@ impl Tokenizer {
     }
 
     fn encode_words(&self, text: &str, ids: &mut Vec<i32>) -> Result<()> {
-        let failed = |e| Error::internal(format!("tokenizer: {e}"));
-        let mut words = PreTokenizedString::from(text);
-        self.pre.pre_tokenize(&mut words).map_err(failed)?;
-        words.tokenize(|word| self.bpe.tokenize(word.get())).map_err(failed)?;
-        for (_, _, tokens) in words.get_splits(OffsetReferential::Normalized, OffsetType::Byte) {
-            ids.extend(tokens.iter().flatten().map(|t| t.id as i32));
+        let mut letters = String::new();
+        self.splitter.split(text, |word| {
+            letters.clear();
+            letters.extend(word.bytes().map(|b| self.letters[b as usize]));
+            let tokens = self.bpe.tokenize(&letters);
+            let tokens = tokens.map_err(|e| Error::internal(format!("tokenizer: {e}")))?;
+            ids.extend(tokens.iter().map(|t| t.id as i32));
+            Ok(())
+        })
+    }
+}
+
+/// Cuts text into the words within which BPE merges.
+struct Splitter {
+    regex: Regex,
+    lone_digits: bool, // every numeric character is a word, and ends the text before it
+}
+
+impl Splitter {
+    fn new(name: &str) -> Result<Self> {
+        let (regex, lone_digits) = match name {
+            "gpt-2" => (GPT_2, false),
+            "smollm" => (GPT_2, true),
+            "llama-bpe" => (LLAMA_BPE, false),
+            "qwen2" => (QWEN2, false),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "unknown pre-tokenizer {name:?} (known: smollm, gpt-2, llama-bpe, qwen2)"
+                )))
+            }
+        };
+        let regex = Regex::new(regex).map_err(|e| Error::internal(e.to_string()))?;
+        Ok(Splitter { regex, lone_digits })
+    }
+
+    fn split<'t>(&self, text: &'t str, mut word: impl FnMut(&'t str) -> Result<()>) -> Result<()> {
+        if !self.lone_digits {
+            return self.split_by_regex(text, &mut word);
+        }
+        let mut from = 0;
+        for (at, digit) in text.match_indices(char::is_numeric) {
+            self.split_by_regex(&text[from..at], &mut word)?;
+            word(digit)?;
+            from = at + digit.len();
+        }
+        self.split_by_regex(&text[from..], &mut word)
+    }
+
+    /// Every pattern matches everything; what the engine gives up on stays one word.
+    fn split_by_regex<'t>(
+        &self,
+        text: &'t str,
+        word: &mut impl FnMut(&'t str) -> Result<()>,
+    ) -> Result<()> {
+        let mut from = 0;
+        for found in self.regex.find_iter(text).map_while(std::result::Result::ok) {
+            word(found.as_str())?;
+            from = found.end();
+        }
+        if from < text.len() {
+            word(&text[from..])?;
         }
         Ok(())
     }
+}
+
+/// The byte-level alphabet of text/byte_alphabet.h.
+fn byte_letters() -> [char; 256] {
+    let mut next = 0x100;
+    std::array::from_fn(|byte| {
+        let c = byte as u8 as char;
+        if matches!(c, '!'..='~' | '\u{A1}'..='\u{AC}' | '\u{AE}'..='\u{FF}') {
+            return c;
+        }
+        next += 1;
+        char::from_u32(next - 1).expect("below the surrogates")
+    })
 }
 
 /// "left right" at the first space that is not the first character.
@@ -149,25 +222,4 @@ fn split_merge(merge: &str) -> Result<(String, String)> {
     let first = merge.chars().next().ok_or_else(bad)?.len_utf8();
     let space = first + merge[first..].find(' ').ok_or_else(bad)?;
     Ok((merge[..space].to_string(), merge[space + 1..].to_string()))
-}
-
-fn pre_tokenizer(name: &str) -> Result<PreTokenizerWrapper> {
-    let by_regex = |regex: &str| -> Result<Vec<PreTokenizerWrapper>> {
-        let pattern = SplitPattern::Regex(regex.to_string());
-        let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false)
-            .map_err(|e| Error::internal(format!("pre-tokenizer {name:?}: {e}")))?;
-        Ok(vec![split.into(), ByteLevel::new(false, true, false).into()])
-    };
-    let steps = match name {
-        "gpt-2" => vec![ByteLevel::new(false, true, true).into()],
-        "smollm" => vec![Digits::new(true).into(), ByteLevel::new(false, true, true).into()],
-        "llama-bpe" => by_regex(LLAMA_BPE)?,
-        "qwen2" => by_regex(QWEN2)?,
-        _ => {
-            return Err(Error::invalid(format!(
-                "unknown pre-tokenizer {name:?} (known: smollm, gpt-2, llama-bpe, qwen2)"
-            )))
-        }
-    };
-    Ok(Sequence::new(steps).into())
 }
