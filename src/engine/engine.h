@@ -63,9 +63,10 @@ const Clock& ThreadCpuClock();
 const Clock& ProcessCpuClock();
 
 struct EngineOptions {
-  uint32_t max_num_batched_tokens = 512;  ///< token budget of a step; >= 1
-  uint32_t max_num_seqs = 64;             ///< >= 1; never more run than max_num_batched_tokens
-  uint32_t max_queue = 256;               ///< >= 1; waiting requests, more are refused
+  /// Token budget of a step. REQUIRES: >= 1, <= the step_tokens_max that the model was loaded with.
+  uint32_t max_num_batched_tokens = 512;
+  uint32_t max_num_seqs = 64;  ///< >= 1; never more run than max_num_batched_tokens
+  uint32_t max_queue = 256;    ///< >= 1; waiting requests, more are refused
   bool prefix_cache = true;
   uint64_t seed = 0;  ///< of the requests that bring no seed, together with their id
   const Clock* clock = &SteadyClock();          ///< for latencies; thread-safe
