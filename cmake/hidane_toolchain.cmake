@@ -15,6 +15,10 @@ endif()
 
 add_compile_options(-Wall -Wextra -Wshadow -Werror=unused-result -Werror=return-type
                     -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -fno-omit-frame-pointer)
+# False alarms of g++ 12 in inlined coroutine frames.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
+endif()
 # No fused or reassociated floating point unless a kernel asks: decisions must be the same on
 # every compiler (design: deterministic simulator).
 add_compile_options(-ffp-contract=off)

@@ -16,7 +16,8 @@ class Address {
   Address() = default;
   std::string ToString() const;  ///< `127.0.0.1:8080`, `[::1]:8080`
   std::string Host() const;      ///< without the port
-  uint16_t port() const;
+  uint16_t port() const;         ///< host byte order
+  void set_port(uint16_t port);
   bool loopback() const;
   bool operator==(const Address&) const = default;
 

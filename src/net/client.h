@@ -22,11 +22,14 @@ struct ClientOptions {
   uint32_t informational_max = 8;  ///< 1xx heads before the real one
 };
 
+struct PoolCore;
+
 /// Upstream connections of one loop, kept alive between requests. Loop thread only.
 class ClientPool {
  public:
   ClientPool(Loop& loop, ClientOptions options);
-  ~ClientPool();  ///< closes the idle ones. REQUIRES: no ClientStream is left
+  Loop& loop();
+  ~ClientPool();  ///< closes the idle ones; streams that are open go on
   ClientPool(const ClientPool&) = delete;
   ClientPool& operator=(const ClientPool&) = delete;
 
@@ -35,8 +38,7 @@ class ClientPool {
 
  private:
   friend class ClientStream;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<PoolCore> core_;
 };
 
 /// Limits of one call; zero = none.

@@ -49,8 +49,9 @@ class Exchange {
   /// does nothing. kCancelled: the client went away. kDeadlineExceeded: it took nothing for
   /// `write_stall`; the connection is then dead.
   virtual Task<Status> Write(std::string_view bytes) = 0;
-  virtual Task<Status> Flush() = 0;   ///< sends a head that still waits
-  virtual Task<Status> Finish() = 0;  ///< ends the body properly
+  virtual Task<Status> Flush() = 0;  ///< sends a head that still waits
+  /// Ends the body properly; `last` goes out with the end in one write.
+  virtual Task<Status> Finish(std::string_view last = {}) = 0;
   /// Drops the connection without ending the body, so that the client sees a cut answer. Bytes
   /// already written still arrive.
   virtual void Abort() = 0;
@@ -81,6 +82,10 @@ struct ServerOptions {
   uint64_t drain_body_max = 256 << 10;               ///< unread body read away to keep a connection
 };
 
+/// kUnavailable, naming the address, when somebody listens there: SO_REUSEPORT would share the
+/// port with any process of the same user. Call before the first Listen.
+Status CheckPortFree(const Address& address);
+
 /// HTTP on one loop: one listening socket with SO_REUSEPORT, so that every loop of a process has
 /// its own on the same port. Keep-alive; pipelined requests are answered in order.
 class Server {
@@ -98,7 +103,7 @@ class Server {
   /// accepted and served (a load balancer needs time to look away) until CloseListener.
   virtual void Drain() = 0;
   virtual void CloseListener() = 0;
-  /// Returns when no connection is left.
+  /// Returns when no connection is left. REQUIRES: one waiter.
   virtual Task<> WaitDrained() = 0;
 };
 
