@@ -17,7 +17,8 @@ void Fleet::Put(const WorkerSpec& spec, TimePoint now) {
     if (spec.kv_capacity_tokens != 0) known->SetCapacity(spec.kv_capacity_tokens);
   } else {
     const auto at = std::ranges::lower_bound(workers_, spec.id, {}, IdOf);
-    workers_.insert(at, std::make_unique<WorkerState>(spec, params_, health_));
+    workers_.insert(
+        at, std::make_unique<WorkerState>(spec, params_, health_, &PoolFor(spec.model).rate));
   }
   RebuildPools(now);
 }
@@ -42,20 +43,21 @@ Pool* Fleet::PoolOf(std::string_view model) const {
   return any;
 }
 
+Pool& Fleet::PoolFor(const std::string& model) {
+  const auto at = std::ranges::find(pools_, model, [](const auto& p) -> auto& { return p->model; });
+  if (at != pools_.end()) return **at;
+  auto pool = std::make_unique<Pool>(Pool{.rate = PrefillRate(params_.prefill_tokens_per_s),
+                                          .model = model,
+                                          .workers = {},
+                                          .policy = MakePolicy(policy_, params_),
+                                          .output_tokens = double(params_.output_tokens)});
+  return *pools_.emplace_back(std::move(pool));
+}
+
 void Fleet::RebuildPools(TimePoint now) {
   for (const auto& pool : pools_) pool->workers.clear();
   for (const auto& worker : workers_) {
-    const std::string& model = worker->spec.model;
-    auto at = std::ranges::find(pools_, model, [](const auto& p) -> auto& { return p->model; });
-    if (at == pools_.end()) {
-      auto pool = std::make_unique<Pool>();
-      pool->model = model;
-      pool->policy = MakePolicy(policy_, params_);
-      pool->output_tokens = params_.output_tokens;
-      pools_.push_back(std::move(pool));
-      at = pools_.end() - 1;
-    }
-    (*at)->workers.push_back(worker.get());
+    PoolFor(worker->spec.model).workers.push_back(worker.get());
   }
   for (const auto& pool : pools_) pool->policy->OnMembers(pool->workers, now);
 }

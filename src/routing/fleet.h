@@ -14,6 +14,7 @@ namespace hidane::routing {
 
 /// Workers that serve the same model, and the policy that chooses among them.
 struct Pool {
+  PrefillRate rate;                   ///< of its workers together
   std::string model;                  ///< empty: any
   std::vector<WorkerState*> workers;  ///< by id
   std::unique_ptr<Policy> policy;
@@ -45,6 +46,7 @@ class Fleet {
   const std::string& policy() const { return policy_; }
 
  private:
+  Pool& PoolFor(const std::string& model);
   void RebuildPools(TimePoint now);
 
   Params params_;

@@ -52,6 +52,8 @@ void PrefillRate::Observe(uint32_t uncached, double seconds) {
   constexpr double kGain = 0.2;
   constexpr double kStepMax = 0.22;  // e^0.22 = 1.25
   if (uncached < kTokensMin || seconds <= 0) return;
+  if (samples_ == 0 && prior_ != nullptr) tokens_per_s_ = prior_->tokens_per_s();
+  samples_ += samples_ < kSamplesMin;
   const double error = std::log(uncached / seconds) - std::log(tokens_per_s_);
   tokens_per_s_ *= std::exp(std::clamp(kGain * error, -kStepMax, kStepMax));
   tokens_per_s_ = std::clamp(tokens_per_s_, 1.0, 1e8);

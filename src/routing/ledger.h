@@ -58,13 +58,21 @@ class Ledger {
 class PrefillRate {
  public:
   explicit PrefillRate(double tokens_per_s) : tokens_per_s_(tokens_per_s) {}
+  /// Starts from `prior` and counts as its equal until kSamplesMin samples are in, so that
+  /// being measured first is neither an advantage nor a burden. REQUIRES: prior outlives it.
+  explicit PrefillRate(const PrefillRate* prior) : prior_(prior) {}
   /// `uncached` tokens took `seconds` beyond the predicted wait. Short prefills, whose time is
   /// mostly overhead, and non-positive times teach nothing.
   void Observe(uint32_t uncached, double seconds);
-  double tokens_per_s() const { return tokens_per_s_; }
+  double tokens_per_s() const {
+    return prior_ != nullptr && samples_ < kSamplesMin ? prior_->tokens_per_s() : tokens_per_s_;
+  }
 
  private:
-  double tokens_per_s_;
+  static constexpr uint32_t kSamplesMin = 8;
+  const PrefillRate* prior_ = nullptr;
+  double tokens_per_s_ = 0;
+  uint32_t samples_ = 0;
 };
 
 /// The 95th percentile of what running requests hold beside static prefixes, by small steps

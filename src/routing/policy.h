@@ -21,7 +21,7 @@ struct Query {
   uint32_t prompt_tokens = 0;
   uint32_t k1_tokens = 0;      ///< of them, the static prefix
   uint32_t output_tokens = 0;  ///< expected
-  std::optional<WorkerId> not_worker;
+  std::optional<WorkerId> not_worker{};
   TimePoint now{};
 
   uint32_t own_tokens() const { return prompt_tokens - k1_tokens + output_tokens; }

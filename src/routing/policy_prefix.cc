@@ -71,14 +71,15 @@ void PrefixPolicy::Consider(const Query& query, const WorkerState* worker,
   considered.push_back(Assess(query, *worker, params_));
 }
 
-// The least predicted TTFT; among near ties the one that holds most of the prompt, then the
-// first considered.
+// The least predicted TTFT; among near ties (rates are noisy, too) the one that holds most of the
+// prompt, then the first considered.
 const Candidate& PrefixPolicy::Best(const std::vector<Candidate>& considered) const {
   const auto total = [](const Candidate& c) { return c.ttft.total(); };
-  const double least = total(std::ranges::min(considered, {}, total));
+  const Candidate least = std::ranges::min(considered, {}, total);
+  const double near = params_.near_tie_s + params_.near_tie_share * least.ttft.prefill;
   const Candidate* best = nullptr;
   for (const Candidate& c : considered) {
-    if (total(c) > least + params_.near_tie_s) continue;
+    if (total(c) > total(least) + near) continue;
     if (best == nullptr || c.cached_tokens > best->cached_tokens) best = &c;
   }
   return *best;

@@ -225,7 +225,9 @@ std::vector<Ticket> Router::OnFirstByte(Ticket ticket, TimePoint now) {
   live->answered = true;
   live->answered_at = now;
   w.ledger.Answered(live->cost, now);
-  w.rate.Observe(live->uncached, Seconds(now - live->dispatched) - live->wait_s);
+  const double prefill_s = Seconds(now - live->dispatched) - live->wait_s;
+  w.rate.Observe(live->uncached, prefill_s);
+  live->pool->rate.Observe(live->uncached, prefill_s);
   w.health.OnSuccess(now);
   if (live->trial) impl_->fleet.Changed(w, now);
   return impl_->flights.Landed(ticket);

@@ -20,16 +20,16 @@ namespace hidane::routing {
 /// What a request says beside its prompt.
 struct RouteRequest {
   const prompt::Identity& identity;
-  std::optional<uint32_t> max_tokens;
-  uint64_t fingerprint = 0;            ///< of the request's bytes and tenant, for health
-  std::optional<WorkerId> not_worker;  ///< failover: the one that just failed
+  std::optional<uint32_t> max_tokens{};
+  uint64_t fingerprint = 0;              ///< of the request's bytes and tenant, for health
+  std::optional<WorkerId> not_worker{};  ///< failover: the one that just failed
 };
 
 /// Usage as the engine's answer reported it.
 struct Usage {
   uint32_t prompt_tokens = 0;
   uint32_t output_tokens = 0;
-  std::optional<uint32_t> cached_tokens;  ///< absent: the engine doesn't report it
+  std::optional<uint32_t> cached_tokens{};  ///< absent: the engine doesn't report it
 };
 
 /// How a routed request ended.

@@ -19,10 +19,10 @@ struct WorkerSpec {
 
 /// What a scrape of the engine's metrics said; absent values change nothing.
 struct Telemetry {
-  std::optional<uint64_t> kv_capacity_tokens;
-  std::optional<uint32_t> running;
-  std::optional<uint32_t> waiting;
-  std::optional<double> start_time_s;  ///< process start; a new value means an empty cache
+  std::optional<uint64_t> kv_capacity_tokens{};
+  std::optional<uint32_t> running{};
+  std::optional<uint32_t> waiting{};
+  std::optional<double> start_time_s{};  ///< process start; a new value means an empty cache
 };
 
 /// One worker as `/hidane/workers` shows it.

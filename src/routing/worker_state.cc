@@ -4,15 +4,16 @@
 
 namespace hidane::routing {
 
-WorkerState::WorkerState(WorkerSpec of, const Params& params, const HealthParams& health_params)
+WorkerState::WorkerState(WorkerSpec of, const Params& params, const HealthParams& health_params,
+                         const PrefillRate* pool_rate)
     : spec(std::move(of)),
       key(Xxh3(spec.name)),
       capacity_tokens(spec.kv_capacity_tokens != 0 ? spec.kv_capacity_tokens
                                                    : params.kv_capacity_tokens),
       health(health_params),
       index(capacity_tokens),
-      rate(spec.prefill_tokens_per_s > 0 ? spec.prefill_tokens_per_s
-                                         : params.prefill_tokens_per_s) {}
+      rate(spec.prefill_tokens_per_s > 0 ? PrefillRate(spec.prefill_tokens_per_s)
+                                         : PrefillRate(pool_rate)) {}
 
 void WorkerState::SetCapacity(uint64_t tokens) {
   capacity_tokens = tokens;

@@ -15,7 +15,9 @@ namespace hidane::routing {
 
 /// All that is known of one worker. Owned by the Router; policies read it.
 struct WorkerState {
-  WorkerState(WorkerSpec of, const Params& params, const HealthParams& health_params);
+  /// `pool_rate` is what the pool's workers reach on average; it outlives the worker.
+  WorkerState(WorkerSpec of, const Params& params, const HealthParams& health_params,
+              const PrefillRate* pool_rate);
 
   bool MayTake(TimePoint now) const { return !draining && health.MayTake(now); }
   /// Tokens that its prefix cache may hold; changing it trims the index.
