@@ -34,8 +34,8 @@ void DecodeQ4_1(const std::byte* in, uint32_t blocks, Bf16* out) {
     for (uint32_t word = 0; word < 4; ++word) {
       const __m512i nibbles = _mm512_loadu_si512(in + 64 + 64 * word);
       for (uint32_t i = 0; i < 4; ++i, out += 2 * kPanel) {
-        const __m512i even = _mm512_and_si512(_mm512_srli_epi32(nibbles, 8 * i), low);
-        const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(nibbles, 8 * i + 4), low);
+        const __m512i even = _mm512_and_si512(_mm512_srli_epi32(nibbles, 4 * i), low);
+        const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(nibbles, 4 * i + 16), low);
         const __m512 w0 = _mm512_fmadd_ps(_mm512_cvtepi32_ps(even), scale, minimum);
         const __m512 w1 = _mm512_fmadd_ps(_mm512_cvtepi32_ps(odd), scale, minimum);
         _mm512_storeu_si512(out, Pair(w0, w1, interleave));

@@ -20,8 +20,8 @@ void Decode(PanelType type, const std::byte* in, uint32_t blocks, Bf16* out) {
 
 // A group of panels by a range of inputs is decoded at a time: 32 KB in bf16. Few rows: more
 // panels, so that short sums overlap. Many rows: longer sums, so that the output is touched less.
-constexpr uint32_t kFewRows = 16;
-constexpr uint32_t kFewPanels = 4, kFewInputs = 256;
+constexpr uint32_t kFewRows = 32;
+constexpr uint32_t kFewPanels = 6, kFewInputs = 160;
 constexpr uint32_t kManyPanels = 2, kManyInputs = 576;
 
 /// Some neighbouring panels of one matrix, and the output column of the first.
@@ -89,6 +89,7 @@ class FastLinear final : public Linear {
     } else {
       // An odd number of cache lines apart, so that a tile's rows don't share cache sets.
       args.a_row = in_ + kBlockInputs * (1 - in_ / kBlockInputs % 2);
+      context_.block_sums.template Get<float>(size_t{m} * in_ / kBlockInputs);
       const size_t padded = (m + kRowPad - 1) / kRowPad * kRowPad;
       Bf16* const left = context_.activations.template Get<Bf16>(padded * args.a_row);
       args.a = left;
@@ -96,14 +97,39 @@ class FastLinear final : public Linear {
       context_.pool.ForEach((m + kRowsAtOnce - 1) / kRowsAtOnce, [&](uint32_t task, uint32_t) {
         const uint32_t end = std::min(m, (task + 1) * kRowsAtOnce);
         for (uint32_t row = task * kRowsAtOnce; row < end; ++row)
-          RoundRow(x.row(row), in_, left + row * args.a_row);
+          Prepare(x.row(row), row, left + row * args.a_row);
       });
+    }
+  }
+
+  /// A row of the left operand and the sums of its blocks.
+  void Prepare(const float* x, uint32_t row, Bf16* out) {
+    const uint32_t blocks = in_ / kBlockInputs;
+    RoundRow(x, in_, out);
+    BlockSums(out, blocks, context_.block_sums.template Get<float>(0) + size_t{row} * blocks);
+  }
+
+  /// The whole panels of a group without decoding them. False: not for this many rows or type.
+  bool ComputeQuantised(const Call& call, const Group& group, uint32_t whole) const {
+    if constexpr (std::is_same_v<T, float>) {
+      return false;
+    } else {
+      const PackedMatrix& matrix = matrices_[group.matrix];
+      if (call.args.m > kFewRows || !Decodes(matrix.type) || whole < group.panels) return false;
+      const uint32_t blocks = in_ / kBlockInputs;
+      const std::byte* const w =
+          matrix.data + size_t{group.panel} * blocks * BlockBytes(matrix.type);
+      context_.quant_gemm({matrix.type, w, group.panels, blocks, call.args.a, call.args.a_row,
+                           context_.block_sums.template Get<float>(0), call.args.m,
+                           call.y.data + group.column, call.y.stride, call.add});
+      return true;
     }
   }
 
   void Compute(const Call& call, const Group& group, Scratch& scratch) const {
     const PackedMatrix& matrix = matrices_[group.matrix];
     const uint32_t whole = std::min(group.panels, matrix.rows / kPanel - group.panel);
+    if (ComputeQuantised(call, group, whole)) return;
     const size_t operand = size_t{group.panels} * call.chunk * kPanel;
     T* const buffer = scratch.Get<T>(operand + (whole < group.panels ? Floats(call.args.m) : 0));
     for (uint32_t k = 0; k < in_; k += call.chunk) {

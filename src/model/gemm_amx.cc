@@ -3,26 +3,13 @@
 #include <immintrin.h>
 
 #include "model/tile.h"
+#include "model/tile_config.h"
 
 namespace hidane::model {
 namespace {
 
-// The compiler knows nothing of what the tile instructions read.
-inline void Barrier() {
-  asm volatile("" ::: "memory");
-}
-
-/// Palette 1, all eight registers 16 rows of 64 bytes.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileConfig) == 64);
 constexpr TileConfig kConfig;
-
 constexpr uint32_t kStep = 32;  // elements along k in one tile row
-constexpr uint32_t kTileRows = 16;
 
 /// A block of c in tile registers: strides in bytes, `k` tiles long.
 struct Block {
@@ -188,9 +175,9 @@ void RestRows(const GemmArgs<Bf16>& g, uint32_t first, uint32_t rows) {
     for (uint32_t i = 0; g.add && i < rows; ++i)
       for (uint32_t j = 0; j < part.panels * kPanel; j += kPanel)
         _mm512_store_ps(buffer + i * kStride + j, _mm512_loadu_ps(c + i * g.ldc + j));
-    Barrier();
+    TileBarrier();
     RowBand(part, 1, g.a + first * g.a_row, buffer, kStride);
-    Barrier();
+    TileBarrier();
     for (uint32_t i = 0; i < rows; ++i)
       for (uint32_t j = 0; j < part.panels * kPanel; j += kPanel)
         _mm512_storeu_ps(c + i * g.ldc + j, _mm512_load_ps(buffer + i * kStride + j));
@@ -200,7 +187,7 @@ void RestRows(const GemmArgs<Bf16>& g, uint32_t first, uint32_t rows) {
 }  // namespace
 
 void GemmBf16Amx(const GemmArgs<Bf16>& g) {
-  Barrier();
+  TileBarrier();
   _tile_loadconfig(&kConfig);
   const uint32_t rest = g.m % kTileRows;
   // Row tiles in twos or fours where the panels allow it; what is left over, one by one.
@@ -212,7 +199,7 @@ void GemmBf16Amx(const GemmArgs<Bf16>& g) {
   }
   if (rest != 0) RestRows(g, all * kTileRows, rest);
   _tile_release();
-  Barrier();
+  TileBarrier();
 }
 
 }  // namespace hidane::model

@@ -50,9 +50,8 @@ void BM_Linear(benchmark::State& state) {
   const auto runs = static_cast<double>(state.iterations());
   state.counters["GFLOP/s"] =
       benchmark::Counter(2e-9 * m * k * n * runs, benchmark::Counter::kIsRate);
-  state.counters["GB/s"] =
-      benchmark::Counter(1e-9 * static_cast<double>(data.size()) * runs,
-                         benchmark::Counter::kIsRate);
+  state.counters["GB/s"] = benchmark::Counter(1e-9 * static_cast<double>(data.size()) * runs,
+                                              benchmark::Counter::kIsRate);
 }
 void LinearShapes(benchmark::internal::Benchmark* b) {
   for (const int64_t bf16 : {1, 0})
@@ -71,13 +70,17 @@ void BM_Attention(benchmark::State& state) {
              length = static_cast<uint32_t>(state.range(2)),
              n_seqs = static_cast<uint32_t>(state.range(3));
   constexpr uint32_t kHeads = 9;
-  const KvLayout layout{.layers = 1, .kv_heads = 3, .head_dim = 64, .block_size = 16,
+  const KvLayout layout{.layers = 1,
+                        .kv_heads = 3,
+                        .head_dim = 64,
+                        .block_size = 16,
                         .element_bytes = bf16 ? 2u : 4u};
   const uint32_t blocks = (length + rows) / layout.block_size + 1;
   std::vector<std::vector<BlockId>> tables(n_seqs);
   std::vector<AttentionSeq> seqs;
   for (uint32_t s = 0; s < n_seqs; ++s) {
-    for (uint32_t i = 0; i < blocks; ++i) tables[s].push_back(BlockId((i * 7 % blocks) * n_seqs + s));
+    for (uint32_t i = 0; i < blocks; ++i)
+      tables[s].push_back(BlockId((i * 7 % blocks) * n_seqs + s));
     seqs.push_back({s * rows, rows, length, tables[s]});
   }
   std::vector<std::byte> k(size_t{blocks} * n_seqs * layout.block_bytes()), v = k;
@@ -93,14 +96,53 @@ void BM_Attention(benchmark::State& state) {
   const auto runs = static_cast<double>(state.iterations());
   state.counters["GFLOP/s"] =
       benchmark::Counter(4e-9 * kWidth * pairs * runs, benchmark::Counter::kIsRate);
-  state.counters["GB/s"] = benchmark::Counter(
-      2e-9 * static_cast<double>(layout.block_bytes() * blocks * n_seqs) * runs,
-      benchmark::Counter::kIsRate);
+  state.counters["GB/s"] =
+      benchmark::Counter(2e-9 * static_cast<double>(layout.block_bytes() * blocks * n_seqs) * runs,
+                         benchmark::Counter::kIsRate);
 }
 BENCHMARK(BM_Attention)
     ->ArgNames({"bf16", "rows", "length", "seqs"})
-    ->Args({1, 512, 0, 1})->Args({1, 512, 4096, 1})->Args({1, 1, 1000, 8})->Args({1, 1, 4096, 1})
-    ->Args({0, 512, 0, 1})->Args({0, 512, 4096, 1})->Args({0, 1, 1000, 8})->Args({0, 1, 4096, 1});
+    ->Args({1, 512, 0, 1})
+    ->Args({1, 512, 4096, 1})
+    ->Args({1, 1, 1000, 8})
+    ->Args({1, 1, 4096, 1})
+    ->Args({0, 512, 0, 1})
+    ->Args({0, 512, 4096, 1})
+    ->Args({0, 1, 1000, 8})
+    ->Args({0, 1, 4096, 1});
+
+/// The inner kernel alone, operands in the nearest cache: {m, panels, k}.
+void BM_GemmBf16(benchmark::State& state) {
+  if (!WantsBf16(state, 1)) return;
+  const auto gemm = BestIsa() == Isa::kAmx ? GemmBf16Amx : GemmBf16Avx512;
+  const auto m = static_cast<uint32_t>(state.range(0)),
+             panels = static_cast<uint32_t>(state.range(1)),
+             k = static_cast<uint32_t>(state.range(2));
+  const std::vector<Bf16> a(size_t{m + kRowPad} * k), b(size_t{panels} * kPanel * k);
+  const size_t ldc = size_t{panels} * kPanel;
+  std::vector<float> c(m * ldc);
+  for (auto _ : state) {
+    gemm({a.data(), k, 1, b.data(), m, panels, k, c.data(), ldc, false});
+    benchmark::ClobberMemory();
+  }
+  state.counters["GFLOP/s"] = benchmark::Counter(
+      2e-9 * m * k * static_cast<double>(ldc * state.iterations()), benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_GemmBf16)
+    ->ArgNames({"m", "panels", "k"})
+    ->Args({16, 4, 256})
+    ->Args({8, 4, 256})
+    ->Args({64, 1, 64})
+    ->Args({128, 2, 544})
+    ->Args({512, 2, 544})
+    ->Args({512, 2, 96})
+    ->Args({512, 2, 160})
+    ->Args({512, 2, 224})
+    ->Args({512, 2, 288})
+    ->Args({512, 2, 352})
+    ->Args({32, 2, 160})
+    ->Args({32, 2, 288})
+    ->Args({32, 2, 544});
 
 /// Decoding packed blocks into a GEMM operand: {type}.
 void BM_DecodeBf16(benchmark::State& state) {

@@ -17,7 +17,8 @@ namespace {
 template <class T>
 class FastKernels final : public Kernels {
  public:
-  FastKernels(uint32_t threads, GemmFn<T> gemm) : context_(threads, gemm), attention_(context_) {}
+  FastKernels(uint32_t threads, GemmFn<T> gemm, void (*quant_gemm)(const QuantGemmArgs&))
+      : context_(threads, gemm, quant_gemm), attention_(context_) {}
 
   bool bf16() const override { return std::is_same_v<T, Bf16>; }
 
@@ -109,10 +110,11 @@ bool CpuMultipliesBf16() {
 
 std::unique_ptr<Kernels> MakeFastKernels(uint32_t threads, bool bf16) {
   const Isa isa = BestIsa();
-  if (!bf16) return std::make_unique<FastKernels<float>>(threads, GemmF32);
+  if (!bf16) return std::make_unique<FastKernels<float>>(threads, GemmF32, nullptr);
   HIDANE_ASSERT(isa >= Isa::kAvx512Bf16);
-  return std::make_unique<FastKernels<Bf16>>(threads,
-                                             isa == Isa::kAmx ? GemmBf16Amx : GemmBf16Avx512);
+  if (isa == Isa::kAmx)
+    return std::make_unique<FastKernels<Bf16>>(threads, GemmBf16Amx, QuantGemmAmx);
+  return std::make_unique<FastKernels<Bf16>>(threads, GemmBf16Avx512, QuantGemmAvx512);
 }
 
 }  // namespace hidane::model

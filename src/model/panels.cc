@@ -24,7 +24,7 @@ void PutQ4_1(const BlockQ4_1& from, uint32_t column, std::byte* block) {
     uint32_t nibbles = 0;
     for (uint32_t i = 0; i < 8; ++i) {
       const uint32_t input = 8 * word + i, byte = from.q[input % 16];
-      nibbles |= (input < 16 ? byte & 15 : byte >> 4) << (4 * i);
+      nibbles |= (input < 16 ? byte & 15 : byte >> 4) << (i % 2 * 16 + i / 2 * 4);
     }
     std::memcpy(block + 4 * kRows + 4 * (word * kRows + column), &nibbles, 4);
   }

@@ -15,7 +15,7 @@ inline constexpr uint32_t kBlockInputs = 32;
 enum class PanelType : uint32_t {
   kF32,   ///< [32][16] f32
   kBf16,  ///< [16][16][2] bf16: pairs of inputs
-  kQ4_1,  ///< scale f16[16], minimum f16[16], [4][16] words of 8 nibbles, lowest input lowest
+  kQ4_1,  ///< scale f16[16], minimum f16[16], [4][16] words of 8 inputs: even ones in the low half
   kQ8_0,  ///< scale f32[16], [32][16] int8
 };
 
@@ -48,6 +48,27 @@ void PackPanels(const WeightView& view, PanelType type, std::byte* out);
 /// pairs. REQUIRES: the type is one that Decodes.
 void DecodeF32(PanelType type, const std::byte* in, uint32_t blocks, float* out);
 void DecodeBf16(PanelType type, const std::byte* in, uint32_t blocks, Bf16* out);
+
+/// y[i][j] (+)= sum over l of x[i][l] * w[j][l] on packed quantised blocks, for few rows: integers
+/// go through the dot products as exact bf16, scales are applied to the sums of each block. Reads
+/// every weight once; faster than decoding while m is small, and closer: weights aren't rounded.
+struct QuantGemmArgs {
+  PanelType type;
+  const std::byte* w;  ///< panels one after the other
+  uint32_t panels, blocks;
+  const Bf16* x;  ///< [m up to a multiple of 16][32 * blocks], rows x_row apart
+  size_t x_row;
+  const float* sums;  ///< [m][blocks]: sum of each block of x
+  uint32_t m;
+  float* y;  ///< rows ldy apart
+  size_t ldy;
+  bool add;
+};
+void QuantGemmAvx512(const QuantGemmArgs& args);  ///< REQUIRES: Isa::kAvx512Bf16
+void QuantGemmAmx(const QuantGemmArgs& args);     ///< REQUIRES: Isa::kAmx
+
+/// out[b] = sum of x[32 b .. 32 b + 32), for QuantGemmArgs. REQUIRES: Isa::kAvx512Bf16.
+void BlockSums(const Bf16* x, uint32_t blocks, float* out);
 
 /// False where the packed bytes are the operand itself.
 constexpr bool Decodes(PanelType type) {

@@ -197,7 +197,7 @@ void DecodeT(PanelType type, const std::byte* in, uint32_t blocks, float* out) {
       const auto* const words = reinterpret_cast<const int32_t*>(in + 4 * kPanel) + lane;
       for (uint32_t k = 0; k < kBlockInputs; ++k) {
         const auto nibbles = hn::LoadU(i32, words + k / 8 * kPanel);
-        const auto shift = static_cast<int>(k % 8 * 4);
+        const auto shift = static_cast<int>(k % 2 * 16 + k % 8 / 2 * 4);
         const auto q = hn::And(hn::ShiftRightSame(nibbles, shift), hn::Set(i32, 15));
         // Not fused: the same values as the scalar decoder.
         const Vec w = hn::Add(hn::Mul(hn::ConvertTo(f, q), scale), minimum);
