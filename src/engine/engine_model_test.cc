@@ -24,6 +24,9 @@ struct Config {
 class EngineModelTest : public testing::Test {
  protected:
   void SetUp() override {
+#ifdef HIDANE_SANITIZED
+    GTEST_SKIP() << "a minute of kernels in a release build; too long under a sanitizer";
+#endif
     if (!std::filesystem::exists(kModel)) GTEST_SKIP() << "no model file: tools/fetch_model.sh";
   }
 
