@@ -182,7 +182,8 @@ void Router::UpdateWorker(WorkerId id, const Telemetry& telemetry, TimePoint now
   w->running = telemetry.running.value_or(w->running);
   w->waiting = telemetry.waiting.value_or(w->waiting);
   const uint64_t capacity = telemetry.kv_capacity_tokens.value_or(0);
-  if (capacity == 0 || capacity == w->capacity_tokens) return;
+  const bool configured = w->spec.kv_capacity_tokens != 0;
+  if (configured || capacity == 0 || capacity == w->capacity_tokens) return;
   w->SetCapacity(capacity);
   impl_->fleet.Changed(*w, now);
 }

@@ -272,6 +272,19 @@ TEST(RouterTest, ARestartedEngineIsEmptyAtOnce) {
   EXPECT_EQ(c.Serve(Tenant(1, 3)).expected_cached, 0u);
 }
 
+TEST(RouterTest, CapacityIsTheEnginesWordUnlessTheOperatorGaveHis) {
+  Router router;
+  router.PutWorker(TestWorker(0, 0), At(0));
+  router.PutWorker(TestWorker(1, 5'000), At(0));
+  EXPECT_EQ(router.Workers(At(0))[0].kv_capacity_tokens, Params{}.kv_capacity_tokens);
+  for (uint32_t w = 0; w < 2; ++w) {
+    router.UpdateWorker(WorkerId(w), {.kv_capacity_tokens = 7'000}, At(0));
+  }
+  router.PutWorker(TestWorker(0, 0), At(1));  // a reload that changes nothing
+  EXPECT_EQ(router.Workers(At(1))[0].kv_capacity_tokens, 7'000u);
+  EXPECT_EQ(router.Workers(At(1))[1].kv_capacity_tokens, 5'000u);
+}
+
 TEST(RouterTest, WhenAllAreOutItSaysSo) {
   Cluster c(2);
   for (int i = 0; i < 2; ++i) c.Kill(c.Send(Tenant(1, 1)));

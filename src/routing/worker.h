@@ -13,7 +13,7 @@ struct WorkerSpec {
   WorkerId id;
   std::string name;                 ///< stable over restarts (its address): the rendezvous key
   std::string model;                ///< serves only this model; empty = any
-  uint64_t kv_capacity_tokens = 0;  ///< 0 = Params' until telemetry says
+  uint64_t kv_capacity_tokens = 0;  ///< the operator's word; 0: telemetry's, until then Params'
   double prefill_tokens_per_s = 0;  ///< 0 = Params' until learned
 };
 
