@@ -234,6 +234,7 @@ net::Task<> Api::Stream(net::Exchange& x, const ApiRequest& request, Events& eve
     }
     if (!begun) {
       // The head waits for the first event, so that what fails before it still has a status.
+      if (x.disconnected()) co_return;
       if (answer.failed()) {
         Error error = answer.error();
         co_return co_await Refuse(x, std::move(error));
@@ -253,12 +254,11 @@ net::Task<> Api::Stream(net::Exchange& x, const ApiRequest& request, Events& eve
       if (request.include_usage) out += writer.UsageEvent(answer.usage());
       out += ResponseWriter::Done();
     }
-    const auto written = co_await x.Write(out);
-    if (!written) co_return;
+    const bool last = answer.done() && !answer.failed();
+    const auto written = last ? co_await x.Finish(out) : co_await x.Write(out);
+    if (!written) co_return;  // the client is gone
   }
-  if (answer.failed()) co_return x.Abort();
-  const auto finished = co_await x.Finish();
-  if (!finished) co_return;
+  if (answer.failed()) x.Abort();
 }
 
 net::Task<> Api::Collect(net::Exchange& x, const ApiRequest& request, Events& events,
@@ -270,6 +270,7 @@ net::Task<> Api::Collect(net::Exchange& x, const ApiRequest& request, Events& ev
       if (!answer.done()) answer.Push(event);
     }
   }
+  if (x.disconnected()) co_return;
   if (answer.failed()) {
     Error error = answer.error();
     co_return co_await Refuse(x, std::move(error));

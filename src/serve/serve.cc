@@ -30,6 +30,7 @@ net::Task<> Drain(net::Loop& loop, net::Server& server, Api& api, Duration drain
 Status Run(const ServeOptions& options, engine::Engine& engine, const text::TextModel& text,
            obs::Registry& registry, std::stop_token stop) {
   HIDANE_TRY(const auto address, net::ParseListen(options.listen));
+  HIDANE_CHECK_OK(net::CheckPortFree(address));
   Api api(options, engine, text, registry);
   net::Loop loop;
   auto handler = [&api](net::Exchange& x) { return api.Handle(x); };
