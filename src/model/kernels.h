@@ -10,6 +10,7 @@
 namespace hidane::model {
 
 enum class TensorType : uint32_t;  // model/gguf.h
+class WeightStore;                 // model/weight_store.h
 
 /// A weight matrix as it lies in the model file: `rows` outputs of `cols` inputs, row-major, whole
 /// blocks of its type. A view: the file outlives whatever is built from it.
@@ -78,10 +79,13 @@ class Kernels {
   /// True if KV memory and GEMM operands are bf16; false: f32 and bit-for-bit batch invariance.
   virtual bool bf16() const = 0;
 
-  /// Stacks `parts` along their rows; y's columns are in that order. The matrices stay in the file
-  /// (shared by every process that maps it) and are decoded tile by tile on use.
+  /// Stacks `parts` along their rows; y's columns are in that order. Quantised matrices stay so and
+  /// are decoded tile by tile on use. The result lives no longer than the Kernels.
   /// REQUIRES: parts not empty, all with the same cols; cols % 32 == 0.
   virtual std::unique_ptr<Linear> MakeLinear(std::span<const WeightView> parts) = 0;
+
+  /// Every MakeLinear has been called: what was prepared may be shared with other processes now.
+  virtual void FinishLinears() {}
 
   /// out[i] = row rows[i] of `table`, dequantised. out: [rows.size()][cols].
   /// REQUIRES: rows[i] < table.rows. Exact.
@@ -124,7 +128,10 @@ class Kernels {
 std::unique_ptr<Kernels> MakeReferenceKernels(bool bf16_kv);
 
 /// The fast set on `threads` threads, the caller's included. `bf16` asks for bf16 operands and KV:
-/// AMX or AVX-512-BF16 instructions. REQUIRES: threads >= 1; !bf16 || CpuMultipliesBf16().
+/// AMX or AVX-512-BF16 instructions. `weights` keeps the packed matrices; without it, memory of
+/// this process. REQUIRES: threads >= 1; !bf16 || CpuMultipliesBf16().
+std::unique_ptr<Kernels> MakeFastKernels(uint32_t threads, bool bf16,
+                                         std::unique_ptr<WeightStore> weights);
 std::unique_ptr<Kernels> MakeFastKernels(uint32_t threads, bool bf16);
 
 /// True if this CPU (and kernel) offers bf16 dot products to this process. The environment

@@ -10,6 +10,7 @@
 #include "model/fast_linear.h"
 #include "model/kernels.h"
 #include "model/vector_ops.h"
+#include "model/weight_store.h"
 
 namespace hidane::model {
 namespace {
@@ -17,14 +18,17 @@ namespace {
 template <class T>
 class FastKernels final : public Kernels {
  public:
-  FastKernels(uint32_t threads, GemmFn<T> gemm, void (*quant_gemm)(const QuantGemmArgs&))
-      : context_(threads, gemm, quant_gemm), attention_(context_) {}
+  FastKernels(uint32_t threads, GemmFn<T> gemm, void (*quant_gemm)(const QuantGemmArgs&),
+              std::unique_ptr<WeightStore> weights)
+      : context_(threads, gemm, quant_gemm), attention_(context_), store_(std::move(weights)) {}
 
   bool bf16() const override { return std::is_same_v<T, Bf16>; }
 
   std::unique_ptr<Linear> MakeLinear(std::span<const WeightView> parts) override {
-    return MakeFastLinear(context_, store_, parts);
+    return MakeFastLinear(context_, *store_, parts);
   }
+
+  void FinishLinears() override { store_->Finish(); }
 
   void Embed(const WeightView& table, std::span<const TokenId> rows, Rows out) override {
     const BlockTraits traits = TraitsOf(table.type);
@@ -99,7 +103,7 @@ class FastKernels final : public Kernels {
 
   FastContext<T> context_;
   FastAttention<T> attention_;
-  WeightStore store_;
+  std::unique_ptr<WeightStore> store_;
 };
 
 }  // namespace
@@ -109,12 +113,20 @@ bool CpuMultipliesBf16() {
 }
 
 std::unique_ptr<Kernels> MakeFastKernels(uint32_t threads, bool bf16) {
+  return MakeFastKernels(threads, bf16, std::make_unique<WeightStore>());
+}
+
+std::unique_ptr<Kernels> MakeFastKernels(uint32_t threads, bool bf16,
+                                         std::unique_ptr<WeightStore> weights) {
   const Isa isa = BestIsa();
-  if (!bf16) return std::make_unique<FastKernels<float>>(threads, GemmF32, nullptr);
+  if (!bf16) {
+    return std::make_unique<FastKernels<float>>(threads, GemmF32, nullptr, std::move(weights));
+  }
   HIDANE_ASSERT(isa >= Isa::kAvx512Bf16);
-  if (isa == Isa::kAmx)
-    return std::make_unique<FastKernels<Bf16>>(threads, GemmBf16Amx, QuantGemmAmx);
-  return std::make_unique<FastKernels<Bf16>>(threads, GemmBf16Avx512, QuantGemmAvx512);
+  const bool amx = isa == Isa::kAmx;
+  return std::make_unique<FastKernels<Bf16>>(threads, amx ? GemmBf16Amx : GemmBf16Avx512,
+                                             amx ? QuantGemmAmx : QuantGemmAvx512,
+                                             std::move(weights));
 }
 
 }  // namespace hidane::model

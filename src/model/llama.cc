@@ -60,6 +60,7 @@ Llama::Llama(Parts parts, const LlamaTensors& tensors, const ModelOptions& optio
                        Stack(kernels, t.attn_q, t.attn_k, t.attn_v), Stack(kernels, t.attn_output),
                        Stack(kernels, t.ffn_gate, t.ffn_up), Stack(kernels, t.ffn_down)});
   }
+  kernels.FinishLinears();
   positions_.reserve(step_tokens_max_);
   seqs_.reserve(step_tokens_max_);
   wanted_.reserve(step_tokens_max_);

@@ -81,9 +81,10 @@ class Llama final : public Model {
   std::vector<AttentionSeq> wanted_;  ///< last rows whose logits are wanted, before compaction
 };
 
-/// The fast set, or the scalar one if `options` ask for it. kInvalidArgument: bf16 was asked for
-/// and this CPU has no bf16 dot products.
-Result<std::unique_ptr<Kernels>> KernelsFor(const ModelOptions& options);
+/// The fast set with the file's weight cache, or the scalar one if `options` ask for it.
+/// kInvalidArgument: bf16 was asked for and this CPU has no bf16 dot products.
+Result<std::unique_ptr<Kernels>> KernelsFor(const std::string& gguf_path,
+                                            const ModelOptions& options);
 
 /// Model::Load over the given kernels; `options` decides the rest.
 Result<std::unique_ptr<Model>> LoadLlama(const std::string& gguf_path, const ModelOptions& options,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/llama.h"
+#include "model/weight_store.h"
 #include "model/weights.h"
 
 namespace hidane::model {
@@ -31,17 +32,20 @@ Status Validate(const ModelOptions& options) {
 Result<std::unique_ptr<Model>> Model::Load(const std::string& gguf_path,
                                            const ModelOptions& options) {
   HIDANE_CHECK_OK(Validate(options));
-  HIDANE_TRY(auto kernels, KernelsFor(options));
+  HIDANE_TRY(auto kernels, KernelsFor(gguf_path, options));
   return LoadLlama(gguf_path, options, std::move(kernels));
 }
 
-Result<std::unique_ptr<Kernels>> KernelsFor(const ModelOptions& options) {
+Result<std::unique_ptr<Kernels>> KernelsFor(const std::string& gguf_path,
+                                            const ModelOptions& options) {
   const bool asked = options.precision == Precision::kBf16;
   if (options.reference_kernels) return MakeReferenceKernels(asked);
   if (asked && !CpuMultipliesBf16())
     return Fail(Code::kInvalidArgument, "precision = bf16: this CPU has no bf16 dot products");
   const bool bf16 = options.precision != Precision::kF32 && CpuMultipliesBf16();
-  return MakeFastKernels(options.threads, bf16);
+  if (options.weight_cache_dir.empty()) return MakeFastKernels(options.threads, bf16);
+  auto weights = std::make_unique<WeightStore>(options.weight_cache_dir, gguf_path, bf16);
+  return MakeFastKernels(options.threads, bf16, std::move(weights));
 }
 
 Result<std::unique_ptr<Model>> LoadLlama(const std::string& gguf_path, const ModelOptions& options,

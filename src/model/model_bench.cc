@@ -164,7 +164,7 @@ int Run(const Arguments& a) {
                       : a.precision == "bf16" ? Precision::kBf16
                                               : Precision::kAuto;
   options.reference_kernels = a.reference;
-  auto kernels = KernelsFor(options);
+  auto kernels = KernelsFor(a.model, options);
   if (!kernels) {
     fmt::print(stderr, "model_bench: {}\n", kernels.error().what);
     return 2;

@@ -40,6 +40,7 @@ class TimedKernels final : public Kernels {
   std::unique_ptr<Linear> MakeLinear(std::span<const WeightView> parts) override {
     return std::make_unique<TimedLinear>(inner_->MakeLinear(parts), times_);
   }
+  void FinishLinears() override { inner_->FinishLinears(); }
   void Embed(const WeightView& table, std::span<const TokenId> rows, Rows out) override {
     const Timer timer(times_, OpTimes::kEmbed);
     inner_->Embed(table, rows, out);

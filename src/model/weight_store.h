@@ -1,33 +1,45 @@
 #pragma once
-#include <cstddef>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "model/kernels.h"
-#include "model/panels.h"
 #include "model/scratch.h"
+#include "model/weight_cache.h"
 
 namespace hidane::model {
 
-/// A packed matrix (panels.h) and what it is made of.
-struct PackedMatrix {
-  PanelType type;
-  uint32_t rows, cols;
-  const std::byte* data;
-};
-
-/// Keeps packed matrices for as long as it lives.
+/// Keeps a model's packed matrices for its life: in a cache file that every engine process of the
+/// machine maps, so that four of them hold one copy (and one copy's share of the last-level cache),
+/// or, without a directory for it, in memory of this process. Not thread-safe.
 class WeightStore {
  public:
-  PackedMatrix Pack(const WeightView& view, bool bf16) {
-    const PanelType type = PackedType(view.type, bf16);
-    std::byte* data = owned_.emplace_back().Get<std::byte>(PackedBytes(type, view.rows, view.cols));
-    PackPanels(view, type, data);
-    return {type, view.rows, view.cols, data};
-  }
+  WeightStore() = default;  ///< memory of this process
+
+  /// With the cache of `model_path` in `dir`; missing or broken, it is built by what is packed. One
+  /// process builds, others that start meanwhile wait for it. A cache that can't be written is a
+  /// log line, and memory of this process instead. `dir` is created if it is missing.
+  WeightStore(const std::string& dir, const std::string& model_path, bool bf16);
+  ~WeightStore();
+
+  /// The next matrix: out of the cache, or packed now. Cost: see PackPanels.
+  PackedMatrix Pack(const WeightView& view, bool bf16);
+
+  /// Everything is packed: publishes a cache that was built.
+  void Finish();
+
+  bool reads_cache() const { return cache_.has_value(); }
 
  private:
-  std::vector<Scratch> owned_;
+  std::byte* Allocate(PanelType type, const WeightView& view);
+  void Unlock();
+
+  std::optional<WeightCache> cache_;
+  size_t next_ = 0;  ///< of the cache's matrices
+  std::unique_ptr<WeightCacheBuilder> builder_;
+  int lock_ = -1;               ///< held while building
+  std::vector<Scratch> owned_;  ///< matrices in this process's memory
 };
 
 }  // namespace hidane::model
