@@ -254,11 +254,15 @@ net::Task<> Api::Stream(net::Exchange& x, const ApiRequest& request, Events& eve
       if (request.include_usage) out += writer.UsageEvent(answer.usage());
       out += ResponseWriter::Done();
     }
-    const bool last = answer.done() && !answer.failed();
-    const auto written = last ? co_await x.Finish(out) : co_await x.Write(out);
-    if (!written) co_return;  // the client is gone
+    if (answer.done() && !answer.failed()) {
+      // An error here means that the client is gone: there is nobody left to tell.
+      [[maybe_unused]] const auto finished = co_await x.Finish(out);
+      co_return;
+    }
+    const auto written = co_await x.Write(out);
+    if (!written) co_return;
   }
-  if (answer.failed()) x.Abort();
+  x.Abort();
 }
 
 net::Task<> Api::Collect(net::Exchange& x, const ApiRequest& request, Events& events,

@@ -100,6 +100,7 @@ class FakeExchange final : public net::Exchange {
   }
   void WriteHead(net::ResponseHead head) override { response = std::move(head); }
   net::Task<Status> Write(std::string_view bytes) override {
+    if (disconnected_) co_return Fail(Code::kCancelled, "a message too long to be kept in place");
     answer += bytes;
     co_return Status();
   }
@@ -261,6 +262,17 @@ TEST_F(ApiTest, AClientThatLeavesCancelsItsRequest) {
                         [](FakeExchange& exchange) { exchange.Disconnect(); });
     EXPECT_THAT(engine_.cancelled, ::testing::Contains(SeqId(7)));
   }
+}
+
+TEST_F(ApiTest, AStreamWhoseClientTakesNothingMoreEnds) {
+  engine_.Say("a", Finish::kNone);
+  Call("POST", "/v1/completions", R"({"model":"m","prompt":"x","stream":true})",
+       [this](FakeExchange& exchange) {
+         exchange.OnDisconnect(nullptr);  // it learns of it from the write alone
+         exchange.Disconnect();
+         engine_.Emit(engine_.script.front());
+       });
+  EXPECT_THAT(engine_.cancelled, ::testing::Contains(SeqId(7)));
 }
 
 TEST_F(ApiTest, AFullQueueIsATooManyRequests) {
