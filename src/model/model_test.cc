@@ -32,23 +32,23 @@ class TinyFile {
   std::string path_;
 };
 
-struct Setup {
+struct Variant {
   const char* name;
   Precision precision;
   bool reference;
   uint32_t threads;
 };
-void PrintTo(const Setup& setup, std::ostream* out) {
-  *out << setup.name;
+void PrintTo(const Variant& variant, std::ostream* out) {
+  *out << variant.name;
 }
 
-ModelOptions Options(const Setup& setup) {
-  return {.precision = setup.precision,
+ModelOptions Options(const Variant& variant) {
+  return {.precision = variant.precision,
           .block_size = 4,
           .kv_blocks = 256,
-          .threads = setup.threads,
+          .threads = variant.threads,
           .step_tokens_max = 128,
-          .reference_kernels = setup.reference};
+          .reference_kernels = variant.reference};
 }
 
 std::vector<TokenId> SomeTokens(size_t n, uint32_t salt = 0) {
@@ -57,9 +57,13 @@ std::vector<TokenId> SomeTokens(size_t n, uint32_t salt = 0) {
   return tokens;
 }
 
-class Graph : public testing::TestWithParam<Setup> {
+class Graph : public testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
+    const Variant& variant = GetParam();
+    if (variant.precision == Precision::kBf16 && !variant.reference && !CpuMultipliesBf16()) {
+      GTEST_SKIP() << "this CPU has no bf16 dot products";
+    }
     auto loaded = Model::Load(file_.path(), Options(GetParam()));
     ASSERT_TRUE(loaded) << loaded.error().what;
     model_ = std::move(*loaded);
@@ -131,13 +135,29 @@ TEST_P(Graph, AStepWithoutWantedLogitsOnlyFillsTheCache) {
   ExpectSame(quiet.Feed(std::span(tokens).last(1)), Chunked(tokens, 24, 50));
 }
 
+TEST_P(Graph, LogitsAreTheScalarSetsWithinTheErrorOfThePrecision) {
+  const Variant scalar{"", Precision::kF32, true, 1};
+  auto reference = Model::Load(file_.path(), Options(scalar));
+  ASSERT_TRUE(reference);
+  const auto tokens = SomeTokens(100);
+  const auto expected = Sequence(**reference).Feed(tokens);
+  const auto logits = Chunked(tokens, 37, 0);
+  // Logits of this model spread over about 10; the deviation of bf16 is that of its 8 bits.
+  const float tolerance = GetParam().precision == Precision::kBf16 ? 0.3f : 1e-4f;
+  for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(logits[i], expected[i], tolerance) << i;
+}
+
 TEST_P(Graph, AnEmptyStepIsNothing) {
   model_->Forward({{}, {}}, {});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Graph,
-                         testing::Values(Setup{"ref_f32", Precision::kF32, true, 1},
-                                         Setup{"ref_bf16", Precision::kBf16, true, 1}),
+                         testing::Values(Variant{"ref_f32", Precision::kF32, true, 1},
+                                         Variant{"ref_bf16", Precision::kBf16, true, 1},
+                                         Variant{"fast_f32", Precision::kF32, false, 1},
+                                         Variant{"fast_f32_threads", Precision::kF32, false, 3},
+                                         Variant{"fast_bf16", Precision::kBf16, false, 1},
+                                         Variant{"fast_bf16_threads", Precision::kBf16, false, 3}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(ModelLoad, BadOptionsAndFilesAreRefused) {

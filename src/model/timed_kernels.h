@@ -1,18 +1,31 @@
 #pragma once
+#include <fmt/format.h>
+
 #include <array>
-#include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "model/kernels.h"
 
 namespace hidane::model {
 
-/// Wall time by operation.
+/// Seconds on the wall, or of CPU time of the whole process: on a shared machine, with one thread,
+/// only the latter says how fast a kernel is.
+struct Stopwatch {
+  bool cpu = false;
+
+  double Now() const {
+    timespec now{};
+    clock_gettime(cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+  }
+};
+
+/// Time by operation.
 struct OpTimes {
+  Stopwatch watch;
   enum Op : uint8_t { kLinear, kOutput, kEmbed, kNorm, kRope, kSilu, kStore, kAttention, kOps };
   std::array<double, kOps> seconds{};
 
@@ -73,15 +86,14 @@ class TimedKernels final : public Kernels {
  private:
   class Timer {
    public:
-    Timer(OpTimes& times, OpTimes::Op op) : seconds_(times.seconds[op]) {}
-    ~Timer() {
-      const auto spent = std::chrono::steady_clock::now() - start_;
-      seconds_ += std::chrono::duration<double>(spent).count();
-    }
+    Timer(OpTimes& times, OpTimes::Op op)
+        : watch_(times.watch), seconds_(times.seconds[op]), start_(watch_.Now()) {}
+    ~Timer() { seconds_ += watch_.Now() - start_; }
 
    private:
+    Stopwatch watch_;
     double& seconds_;
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    double start_;
   };
 
   class TimedLinear final : public Linear {
