@@ -16,7 +16,7 @@
 namespace hidane::net {
 
 struct ClientOptions {
-  HeadLimits head;
+  HeadLimits head{};
   Duration idle_max = std::chrono::seconds(4);  ///< idle sockets are dropped: servers do it at 5 s
   uint32_t idle_per_address_max = 256;
   uint32_t informational_max = 8;  ///< 1xx heads before the real one

@@ -72,7 +72,7 @@ class Exchange {
 using Handler = std::function<Task<>(Exchange&)>;
 
 struct ServerOptions {
-  HeadLimits head;
+  HeadLimits head{};
   uint32_t connections_max = 8192;                   ///< more wait in the backlog
   Duration head_timeout = std::chrono::seconds(10);  ///< first byte to whole head; then 408
   Duration idle_timeout = std::chrono::seconds(75);  ///< between requests; then a silent close
