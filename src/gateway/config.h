@@ -86,15 +86,15 @@ struct Config : PropertySet {
                                             1'048'576,
                                             Reload::kRestart,
                                             "Largest request head; larger is 431. Unit: bytes."};
-  Property<int64_t> limits_answer_bytes_max{
+  Property<int64_t> limits_held_bytes_max{
       *this,
-      "limits.answer_bytes_max",
-      67'108'864,
+      "limits.held_bytes_max",
+      65'536,
       1'024,
-      1'073'741'824,
+      16'777'216,
       Reload::kRestart,
-      "Longest single SSE line that is looked into for usage; a longer one is relayed unread. "
-      "Unit: bytes."};
+      "Longest part of an unfinished SSE event that is held back to see whether it is the usage "
+      "event; a longer event passes unread. Unit: bytes."};
   Property<int64_t> limits_decisions_kept{*this,
                                           "limits.decisions_kept",
                                           256,
@@ -169,15 +169,15 @@ struct Config : PropertySet {
                                 1.0,
                                 Reload::kRestart,
                                 "Share of a worker's KV memory that may be assigned."};
-  Property<int64_t> routing_running_reserve_tokens{
+  Property<double> routing_running_reserve{
       *this,
-      "routing.running_reserve_tokens",
-      0,
-      0,
-      100'000'000,
+      "routing.running_reserve",
+      0.07,
+      0.0,
+      0.9,
       Reload::kRestart,
-      "KV memory kept free for running requests within `routing.fill`. Unit: tokens. 0: 7 % of "
-      "the worker's capacity."};
+      "Share of a worker's KV memory kept free for running requests until their "
+      "real need is measured."};
   Property<int64_t> routing_first_sight_choices{
       *this,
       "routing.first_sight_choices",
@@ -235,7 +235,7 @@ struct Config : PropertySet {
       "Predicted first-token times closer than this are equal. Unit: ms."};
   Property<double> routing_prefill_tokens_per_s{*this,
                                                 "routing.prefill_tokens_per_s",
-                                                8'000.0,
+                                                10'000.0,
                                                 1.0,
                                                 1e9,
                                                 Reload::kRestart,
@@ -257,14 +257,21 @@ struct Config : PropertySet {
       Reload::kRestart,
       "Followers of a cold prefix wait for its first token when it is longer than this. "
       "Unit: tokens."};
-  Property<int64_t> routing_prefixes_max{
+  Property<int64_t> routing_prefixes_max{*this,
+                                         "routing.prefixes_max",
+                                         65'536,
+                                         16,
+                                         10'000'000,
+                                         Reload::kRestart,
+                                         "Prefixes remembered; the least recently used leaves."};
+  Property<int64_t> routing_conversations_max{
       *this,
-      "routing.prefixes_max",
-      65'536,
+      "routing.conversations_max",
+      262'144,
       16,
       10'000'000,
       Reload::kRestart,
-      "Prefixes and conversations remembered, each; the oldest go first."};
+      "Conversations remembered; the least recently used leaves."};
 
   Property<std::string> prompt_part_order{*this,
                                           "prompt.part_order",
@@ -296,14 +303,30 @@ struct Config : PropertySet {
       3'600'000,
       Reload::kRestart,
       "Time between two reads of an engine's `/metrics` and `/v1/models`. Unit: ms."};
-  Property<int64_t> health_eject_after_failures{
+  Property<int64_t> health_probes_down{*this,
+                                       "health.probes_down",
+                                       2,
+                                       1,
+                                       1'000,
+                                       Reload::kRestart,
+                                       "Failed probes in a row after which a worker is down."};
+  Property<int64_t> health_resets_out{
       *this,
-      "health.eject_after_failures",
+      "health.resets_out",
+      2,
+      1,
+      1'000,
+      Reload::kRestart,
+      "Broken connections over distinct requests, without a success between, that eject a "
+      "worker."};
+  Property<int64_t> health_errors_out{
+      *this,
+      "health.errors_out",
       3,
       1,
       1'000,
       Reload::kRestart,
-      "Failures in a row, over different requests, that eject a worker."};
+      "5xx answers over distinct requests, without a success between, that eject a worker."};
   Property<int64_t> health_eject_ms{
       *this,
       "health.eject_ms",
@@ -311,7 +334,7 @@ struct Config : PropertySet {
       1,
       3'600'000,
       Reload::kRestart,
-      "First ejection; doubles up to 16 x while the worker keeps failing. Unit: ms."};
+      "First ejection; doubles while the worker keeps failing. Unit: ms."};
   Property<double> health_eject_max_percent{
       *this,
       "health.eject_max_percent",

@@ -185,7 +185,7 @@ def test_no_backend_and_unknown_model_are_told_apart(engines, gateway):
     engine = engines()
     proxy = gateway(engine)
     unknown = proxy.post(b'{"model":"other","messages":[{"role":"user","content":"x"}]}')
-    assert (unknown.status, unknown.error_code) == (404, "model_not_found")
+    assert (unknown.status, unknown.error_code) == (404, "not_found")
     assert unknown.json()["error"]["param"] == "model"
     engine.stop()
     wait_until(lambda: proxy.workers()[0]["health"] == "down")
