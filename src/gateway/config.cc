@@ -4,9 +4,10 @@
 #include <toml++/toml.h>
 
 #include <cctype>
-#include <charconv>
 #include <fstream>
 #include <set>
+
+#include "net/url.h"
 
 namespace hidane::gateway {
 namespace {
@@ -149,31 +150,14 @@ Status ReadUpstreamFlags(const ConfigSources& sources, Config& config) {
 }
 
 Status ResolveUrl(UpstreamConfig& upstream) {
-  const std::string& url = upstream.url();
-  const auto refuse = [&](std::string_view why) {
-    return Fail(Code::kInvalidArgument, fmt::format("upstream url \"{}\": {}", url, why), "url");
-  };
-  constexpr std::string_view kScheme = "http://";
-  if (url.rfind("https://", 0) == 0) return refuse("TLS to engines is not supported; use http://");
-  if (url.rfind(kScheme, 0) != 0) return refuse("must be http://host:port");
-  std::string_view rest = std::string_view(url).substr(kScheme.size());
-  std::string_view path = rest.substr(std::min(rest.find('/'), rest.size()));
-  rest.remove_suffix(path.size());
-  if (path != "" && path != "/" && path != "/v1" && path != "/v1/")
-    return refuse("must have no path");
-  if (rest.find_first_of("@?#\\ \t\r\n") != std::string_view::npos)
-    return refuse("must be http://host:port");
-  const size_t bracket = rest.find(']');  // of an IPv6 address
-  const size_t colon = rest.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  const std::string_view port = colon == std::string_view::npos ? "80" : rest.substr(colon + 1);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), upstream.port);
-  if (error != std::errc() || end != port.data() + port.size() || upstream.port == 0)
-    return refuse("port must be 1 .. 65535");
-  std::string_view host = rest.substr(0, std::min(colon, rest.size()));
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
-  if (host.empty()) return refuse("has no host");
-  upstream.host = std::string(host);
+  const std::string& text = upstream.url();
+  HIDANE_TRY(const net::Url url, net::ParseUrl(text));
+  if (!url.base.empty() && url.base != "/v1")
+    return Fail(Code::kInvalidArgument, fmt::format("upstream url \"{}\": must have no path", text),
+                "url");
+  upstream.host = url.host;
+  upstream.port = url.port;
+  upstream.authority = url.Authority();
   return {};
 }
 

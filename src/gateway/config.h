@@ -35,6 +35,7 @@ struct UpstreamConfig : PropertySet {
 
   // Resolved by LoadConfig.
   std::string host;
+  std::string authority;  ///< `host:port`, for Host
   uint16_t port = 0;
   std::string api_key;  ///< never printed
 };

@@ -67,6 +67,44 @@ routing::WorkerSpec Fleet::SpecOf(WorkerId id) const {
   return spec;
 }
 
+Result<routing::Decision> Fleet::Route(const routing::RouteRequest& request,
+                                       const Releaser& releaser) {
+  const std::lock_guard lock(mutex_);
+  auto decision = router_.Route(request, clock_.Now());
+  if (decision && decision->flight == routing::Flight::kFollow)
+    followers_.emplace(decision->ticket, &releaser);
+  return decision;
+}
+
+Fleet::Released Fleet::Take(const std::vector<routing::Ticket>& tickets) {
+  Released released;
+  for (const routing::Ticket ticket : tickets)
+    if (const auto it = followers_.find(ticket); it != followers_.end()) {
+      released.emplace_back(it->second, ticket);
+      followers_.erase(it);
+    }
+  return released;
+}
+
+void Fleet::FirstByte(routing::Ticket ticket) {
+  Released released;
+  {
+    const std::lock_guard lock(mutex_);
+    released = Take(router_.OnFirstByte(ticket, clock_.Now()));
+  }
+  for (const auto& [releaser, follower] : released) (*releaser)(follower);
+}
+
+void Fleet::Done(routing::Ticket ticket, routing::End end) {
+  Released released;
+  {
+    const std::lock_guard lock(mutex_);
+    followers_.erase(ticket);
+    released = Take(router_.OnDone(ticket, end, clock_.Now()));
+  }
+  for (const auto& [releaser, follower] : released) (*releaser)(follower);
+}
+
 void Fleet::OnHealth(WorkerId id, bool ok) {
   const std::lock_guard lock(mutex_);
   router_.OnProbe(id, ok, clock_.Now());

@@ -1,9 +1,11 @@
 #pragma once
-#include <memory>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -32,6 +34,15 @@ class Fleet {
     return fn(router_, clock_.Now());
   }
 
+  /// Called, from any thread, when a follower may go.
+  using Releaser = std::function<void(routing::Ticket)>;
+
+  /// Router::Route. A decision that says kFollow is released through `releaser`, which must
+  /// outlive the fleet's use: until Done for its ticket.
+  Result<routing::Decision> Route(const routing::RouteRequest& request, const Releaser& releaser);
+  void FirstByte(routing::Ticket ticket);
+  void Done(routing::Ticket ticket, routing::End end);
+
   // What the probes found.
   void OnHealth(WorkerId id, bool ok);
   void OnModels(WorkerId id, std::vector<ModelCard> models);
@@ -53,7 +64,9 @@ class Fleet {
     EngineMetrics metrics;
     Feedback feedback = Feedback::kUnknown;
   };
+  using Released = std::vector<std::pair<const Releaser*, routing::Ticket>>;
   routing::WorkerSpec SpecOf(WorkerId id) const;
+  Released Take(const std::vector<routing::Ticket>& tickets);  ///< under the lock
 
   const Config& config_;
   const Clock& clock_;
@@ -61,6 +74,7 @@ class Fleet {
   mutable std::mutex mutex_;
   routing::Router router_;
   std::vector<Worker> workers_;
+  std::unordered_map<routing::Ticket, const Releaser*> followers_;
 };
 
 }  // namespace hidane::gateway

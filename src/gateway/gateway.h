@@ -15,7 +15,7 @@ namespace hidane::gateway {
 ///     (*gateway)->Drain();                          // a second SIGTERM: Stop()
 ///     (*gateway)->Join();
 ///
-/// Several may run in one process. Methods are thread-safe; none may be called from a handler.
+/// Several may run in one process. Drain and Stop may be called from any thread; Join from one.
 class Gateway {
  public:
   /// Binds both listeners and starts serving. kInvalidArgument for an address that can't be

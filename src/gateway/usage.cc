@@ -64,7 +64,7 @@ bool UsageFilter::Keep(std::string_view event) {
   usage_ = counts;
   simdjson::dom::array list;
   const bool alone = root["choices"].get(list) == simdjson::SUCCESS && list.size() == 0;
-  return !alone;
+  return !(remove_ && alone);
 }
 
 /// Which bytes of one chunk go on: a part of the chunk itself while nothing was cut out of it,
@@ -126,13 +126,13 @@ std::string_view UsageFilter::Feed(std::string_view chunk) {
     }
   }
   for (size_t end; (end = EndOfEvent(chunk, at)) != std::string_view::npos; event = at = end) {
-    std::string_view whole = chunk.substr(event, end - event);
-    if (!held_.empty()) whole = held_.append(whole);
-    last_kept_ = unread_ || Keep(whole) || !remove_;
-    if (!last_kept_) {
+    const std::string_view part = chunk.substr(event, end - event);
+    const size_t before = held_.size();
+    last_kept_ = unread_ || Keep(before == 0 ? part : held_.append(part));
+    if (last_kept_) {
+      pass.Insert(event, std::string_view(held_).substr(0, before));
+    } else {
       pass.Drop(event, end);
-    } else if (!held_.empty() && remove_) {
-      pass.Insert(event, std::string_view(held_).substr(0, held_.size() - (end - event)));
     }
     held_.clear();
     unread_ = false;
@@ -141,21 +141,21 @@ std::string_view UsageFilter::Feed(std::string_view chunk) {
 }
 
 std::string_view UsageFilter::Hold(std::string_view chunk, size_t event, Pass& pass) {
-  if (event == chunk.size()) return remove_ ? pass.Upto(event) : chunk;
-  if (!unread_ && held_.size() + chunk.size() - event > held_max_) {
+  const std::string_view rest = chunk.substr(event);
+  if (!unread_ && held_.size() + rest.size() > held_max_) {
     unread_ = true;
-    if (remove_) pass.Insert(event, held_);
+    pass.Insert(event, held_);
     held_.clear();
   }
-  if (unread_) return remove_ ? pass.Upto(chunk.size()) : chunk;
-  held_.append(chunk.substr(event));
-  return remove_ ? pass.Upto(event) : chunk;
+  if (unread_) return pass.Upto(chunk.size());
+  held_.append(rest);
+  return pass.Upto(event);
 }
 
 std::string_view UsageFilter::Finish() {
   out_ = std::exchange(held_, {});
-  if (!out_.empty()) (void)Keep(out_);  // counts, but is sent: it may not be what it seems
-  return remove_ ? std::string_view(out_) : std::string_view();
+  if (!out_.empty()) (void)Keep(out_);  // it counts, but is sent: it may not be what it seems
+  return out_;
 }
 
 void UsageTail::Feed(std::string_view chunk) {

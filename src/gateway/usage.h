@@ -18,11 +18,12 @@ struct Usage {
 /// Watches the bytes of one SSE answer for usage and, if told so, takes out the event that holds
 /// nothing but usage (`"choices":[]`): the client did not ask for it, the gateway did. Every other
 /// byte comes out as it went in, in order; how the bytes are split into chunks changes nothing.
+/// Events come out whole, so that a stream that breaks off leaves no half of one behind.
 /// Only events that mention "usage" are parsed. One per answer; not thread-safe.
 class UsageFilter {
  public:
-  /// With `remove`, at most `held_bytes_max` of an unfinished event are held back; a longer event
-  /// passes unread (a usage event is some hundred bytes).
+  /// At most `held_bytes_max` of an unfinished event are held back; a longer one passes as it
+  /// comes, unread (a usage event is some hundred bytes).
   UsageFilter(bool remove, size_t held_bytes_max) : remove_(remove), held_max_(held_bytes_max) {}
 
   /// What to send on now. Valid until the next call and while `chunk` is.
@@ -32,6 +33,7 @@ class UsageFilter {
 
   const std::optional<Usage>& usage() const { return usage_; }
   bool saw_done() const { return saw_done_; }  ///< `data: [DONE]` went by
+  bool mid_event() const { return unread_; }   ///< part of an unfinished event has gone out
 
  private:
   class Pass;
@@ -41,7 +43,7 @@ class UsageFilter {
 
   bool remove_;
   size_t held_max_;
-  std::string held_;        // an unfinished event: held back, or a copy to look into
+  std::string held_;        // an unfinished event
   std::string out_;         // what Feed returns when that is no part of the chunk
   bool unread_ = false;     // the current event is longer than held_max_
   bool line_empty_ = true;  // no byte yet on the current line
