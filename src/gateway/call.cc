@@ -87,13 +87,13 @@ Status Call::Identify() {
         prompt_.stream && (*api == prompt::Api::kChat || *api == prompt::Api::kCompletions);
   } else {
     prompt_.identity.model = OpaqueModel(body_.view());
+    if (prompt_.identity.model.empty()) prompt_.identity.model = context().fleet.AnyModel();
   }
   if (const auto& ask = prompt_.ask_usage) {
     const std::string_view body = body_.view();
     pieces_ = {body.substr(0, ask->offset), ask->text, body.substr(ask->offset + ask->length)};
   }
   fingerprint_ = Xxh3(body_.view(), Xxh3(head.target));
-  if (prompt_.identity.model.empty()) return {};
   return context().fleet.CheckModel(prompt_.identity.model);
 }
 

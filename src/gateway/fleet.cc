@@ -152,6 +152,13 @@ Status Fleet::CheckModel(std::string_view model) const {
   return Fail(Code::kNotFound, fmt::format("no model \"{}\" here", model), "model");
 }
 
+std::string Fleet::AnyModel() const {
+  const std::lock_guard lock(mutex_);
+  for (const Worker& worker : workers_)
+    if (worker.models && !worker.models->empty()) return worker.models->front().id;
+  return {};
+}
+
 std::vector<routing::WorkerView> Fleet::Views() const {
   const std::lock_guard lock(mutex_);
   return router_.Workers(clock_.Now());

@@ -52,6 +52,8 @@ class Fleet {
 
   /// kNotFound when no engine is known to serve `model` and all have said what they serve.
   Status CheckModel(std::string_view model) const;
+  /// A model that some engine serves, for requests that name none; empty while none is known.
+  std::string AnyModel() const;
   bool AnyUp() const;           ///< a worker may take a request
   std::string Models() const;   ///< the answer of `/v1/models`
   std::string Workers() const;  ///< the answer of `/hidane/workers`
