@@ -38,19 +38,21 @@ Call::Call(Proxy& proxy, net::Exchange& exchange)
 Call::~Call() {
   exchange_.OnDisconnect(nullptr);
   End(routing::End::kAbandoned);
+  if (next_) context().fleet.Done(next_->ticket, routing::End::kAbandoned);
 }
 
 net::Task<> Call::Run() {
   Status status = co_await ReadBody();
   if (status) status = Identify();
-  if (status) status = Route(std::nullopt);
+  if (status) status = Route();
   while (status) {
     status = co_await WaitForPrefix();
     if (status) status = co_await Attempt();
-    if (status || !std::exchange(fail_over_, false)) break;
+    if (status || !next_) break;
     End(routing::End::kFault);
-    status = Route(decision_->worker);
-    if (status) context().metrics.failovers.Add();
+    Take(std::move(*std::exchange(next_, std::nullopt)));
+    context().metrics.failovers.Add();
+    status = Status();
   }
   if (gone_) {
     context().metrics.client_gone.Add();
@@ -97,15 +99,22 @@ Status Call::Identify() {
   return context().fleet.CheckModel(prompt_.identity.model);
 }
 
-Status Call::Route(std::optional<WorkerId> not_worker) {
+Status Call::Route() {
+  HIDANE_TRY(routing::Decision decision, Choose(std::nullopt));
+  Take(std::move(decision));
+  return {};
+}
+
+Result<routing::Decision> Call::Choose(std::optional<WorkerId> not_worker) {
   const routing::RouteRequest request{prompt_.identity, prompt_.max_tokens, fingerprint_,
                                       not_worker};
-  auto decision = context().fleet.Route(request, proxy_.releaser());
-  if (!decision) return Fail(std::move(decision).error());
-  decision_ = std::move(*decision);
+  return context().fleet.Route(request, proxy_.releaser());
+}
+
+void Call::Take(routing::Decision decision) {
+  decision_ = std::move(decision);
   open_ = true;
   context().metrics.Decisions(decision_->rule).Add();
-  return {};
 }
 
 net::Task<Status> Call::WaitForPrefix() {

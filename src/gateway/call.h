@@ -26,7 +26,9 @@ class Call {
   // Before an engine is touched.
   net::Task<Status> ReadBody();
   Status Identify();
-  Status Route(std::optional<WorkerId> not_worker);
+  Status Route();
+  Result<routing::Decision> Choose(std::optional<WorkerId> not_worker);
+  void Take(routing::Decision decision);
   net::Task<Status> WaitForPrefix();
 
   // With an engine.
@@ -42,7 +44,7 @@ class Call {
   void OnFirstByte();
   void OnUsage(const Usage& usage);
   Status Broken(const net::ClientStream& engine, Error error);
-  bool MayFailOver(routing::Outcome outcome);
+  bool FailOver(routing::Outcome outcome);
   void Fault(routing::Fault fault);
   void End(routing::End end);
 
@@ -66,8 +68,8 @@ class Call {
   bool open_ = false;  // decision_ has not ended
   TimePoint dispatched_{};
   uint32_t attempts_ = 0;
-  bool answered_ = false;   // a byte of the answer's body came
-  bool fail_over_ = false;  // the last attempt may be made anew elsewhere
+  bool answered_ = false;                  // a byte of the answer's body came
+  std::optional<routing::Decision> next_;  // where the last attempt is made anew
 
   net::ClientStream* engine_ = nullptr;  // the one to abort
   net::Event released_;

@@ -76,7 +76,7 @@ net::Task<Status> Call::Converse(net::ClientStream& engine, bool reuse) {
   if (answer->status >= 500) {
     Fault(routing::Fault::k5xx);
     const bool refused = answer->status == 502 || answer->status == 503;
-    if (refused && MayFailOver(routing::Outcome::kBadGateway))
+    if (refused && FailOver(routing::Outcome::kBadGateway))
       co_return Fail(Code::kUnavailable, "the engine refused");
   }
   net::ResponseHead taken = std::move(*answer);
@@ -170,7 +170,7 @@ Status Call::Broken(const net::ClientStream& engine, Error error) {
   const net::Failure failure = engine.failure();
   if (failure == net::Failure::kStale && engine.reused()) return Fail(std::move(error));
   Fault(FaultOf(failure, timed_out_));
-  if (MayFailOver(OutcomeOf(failure, timed_out_))) return Fail(std::move(error));
+  if (FailOver(OutcomeOf(failure, timed_out_))) return Fail(std::move(error));
   End(routing::End::kFault);
   if (timed_out_ || failure == net::Failure::kTimeout)
     return Fail(Code::kDeadlineExceeded, "the engine was silent past its limit");
@@ -179,17 +179,21 @@ Status Call::Broken(const net::ClientStream& engine, Error error) {
   return Fail(Code::kDataLoss, "the engine broke off before its answer");
 }
 
-bool Call::MayFailOver(routing::Outcome outcome) {
+bool Call::FailOver(routing::Outcome outcome) {
   routing::Attempt attempt;
   attempt.outcome = outcome;
   attempt.number = attempts_;
   attempt.byte_sent = exchange_.head_sent();
   attempt.byte_received = answered_;
   attempt.elapsed_s = Seconds(context().clock.Now() - dispatched_);
-  fail_over_ = context().fleet.WithRouter([&](routing::Router& router, TimePoint now) {
+  const bool allowed = context().fleet.WithRouter([&](routing::Router& router, TimePoint now) {
     return router.AllowFailover(attempt, fingerprint_, now);
   });
-  return fail_over_;
+  if (!allowed) return false;
+  auto elsewhere = Choose(decision_->worker);
+  if (!elsewhere) return false;
+  next_ = std::move(*elsewhere);
+  return true;
 }
 
 void Call::Fault(routing::Fault fault) {
