@@ -6,12 +6,14 @@
 #include <type_traits>
 
 #include "base/assert.h"
+#include "model/row_attention.h"
 #include "model/vector_ops.h"
 
 namespace hidane::model {
 namespace {
 
 constexpr uint32_t kCutSlots = 512;  // multiple of kTileSlots
+static_assert(kCutSlots <= kRowAttentionSlots);
 constexpr uint32_t kTaskRows = 64;
 constexpr uint32_t kFewRows = 4;  // up to here, cuts are tasks of their own
 constexpr float kLog2E = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
@@ -212,6 +214,12 @@ void FastAttention<T>::SumCut(const Call& call, const Task& task, const Work& wo
   for (uint32_t p = 0; p < panels; ++p) Clear(sums + p * PanelFloats(dim), dim);
   const uint32_t seen = seq.active_length + task.row + task.rows;
   const uint32_t end = std::min(seen, (cut + 1) * kCutSlots);
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (task.rows == 1 && panels == 1) {
+      SumRow(call, task, work, cut * kCutSlots, end, sums);
+      return;
+    }
+  }
   for (uint32_t slot = cut * kCutSlots; slot < end; slot += kTileSlots) {
     const uint32_t n = std::min(kTileSlots, end - slot);
     Gather(call.kv.k, call.layout, seq.block_table, task.kv_head, slot, n, work.keys);
@@ -220,6 +228,27 @@ void FastAttention<T>::SumCut(const Call& call, const Task& task, const Work& wo
       TransposeBf16(work.values, kTileSlots, dim, work.values_t);
     SumTile(call, work, slot, panels, sums);
   }
+}
+
+/// A single row needs no tiles: its slots first .. end, from where they lie.
+template <class T>
+void FastAttention<T>::SumRow(const Call& call, const Task& task, const Work& work, uint32_t first,
+                              uint32_t end, float* sums) const {
+  const AttentionSeq& seq = call.seqs[task.seq];
+  const uint32_t slots = end - first, block_size = call.layout.block_size;
+  const Bf16* keys[kCutSlots + kRowAttentionPad];
+  const Bf16* values[kCutSlots + kRowAttentionPad];
+  for (uint32_t i = 0; i < slots; ++i) {
+    const uint32_t slot = first + i;
+    const size_t at = call.layout.RowOffset(seq.block_table[slot / block_size].value(),
+                                            task.kv_head, slot % block_size);
+    keys[i] = reinterpret_cast<const Bf16*>(call.kv.k + at);
+    values[i] = reinterpret_cast<const Bf16*>(call.kv.v + at);
+  }
+  std::fill_n(keys + slots, kRowAttentionPad, keys[slots - 1]);
+  std::fill_n(values + slots, kRowAttentionPad, values[slots - 1]);
+  RowAttentionBf16({reinterpret_cast<const Bf16*>(work.rows), call.group(), call.dim(), keys,
+                    values, slots, State(sums).max, State(sums).sum, Sums(sums), kPanel});
 }
 
 template <class T>

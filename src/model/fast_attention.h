@@ -18,6 +18,7 @@ namespace hidane::model {
 /// tile of K and V is gathered once for them. The context is cut every 512 slots, each cut is
 /// summed for itself, and the sums are joined in order; where rows are few, the cuts are tasks of
 /// their own. The cuts depend on slot numbers alone, hence so do a row's bits in f32.
+/// In bf16 a single row (decode) leaves tiles aside and takes RowAttentionBf16.
 /// Source: Dao et al. 2022; Dao et al. 2023 ("Flash-Decoding") for the split.
 template <class T>
 class FastAttention {
@@ -41,6 +42,8 @@ class FastAttention {
   void Compute(const Call& call, const Task& task, Scratch& scratch);
   void PackQueries(const Call& call, const Task& task, const Work& work) const;
   void SumCut(const Call& call, const Task& task, const Work& work, uint32_t cut,
+              float* sums) const;
+  void SumRow(const Call& call, const Task& task, const Work& work, uint32_t first, uint32_t end,
               float* sums) const;
   void SumTile(const Call& call, const Work& work, uint32_t first_slot, uint32_t panels,
                float* sums) const;
