@@ -51,28 +51,27 @@ std::optional<TokenId> Sampler::Sample(std::span<const float> logits, const Samp
 
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] <= max) candidates_.push_back({static_cast<TokenId>(i), logits[i]});
+    if (logits[i] <= max) candidates_.push_back({static_cast<TokenId>(i), logits[i], 0});
   }
   if (params.top_k > 0 && static_cast<size_t>(params.top_k) < candidates_.size()) {
     SortTop(static_cast<size_t>(params.top_k));
     candidates_.resize(static_cast<size_t>(params.top_k));
   }
-  const auto weight = [&](const Candidate& c) {
-    return std::exp((c.logit - max) / params.temperature);
-  };
-  double total = 0;
-  for (const Candidate& c : candidates_) total += weight(c);
-  if (params.top_p < 1) {
-    candidates_.resize(CutToTopP(params.top_p, total, max, params.temperature));
-    total = 0;
-    for (const Candidate& c : candidates_) total += weight(c);
-  }
-  double left = rng.Unit() * total;
+  for (Candidate& c : candidates_) c.weight = std::exp((c.logit - max) / params.temperature);
+  if (params.top_p < 1) CutToTopP(params.top_p);
+
+  double left = rng.Unit() * TotalWeight();
   for (const Candidate& c : candidates_) {
-    left -= weight(c);
+    left -= c.weight;
     if (left < 0) return c.id;
   }
   return best;  // rounding left a crumb of `left`
+}
+
+double Sampler::TotalWeight() const {
+  double total = 0;
+  for (const Candidate& c : candidates_) total += c.weight;
+  return total;
 }
 
 void Sampler::SortTop(size_t n) {
@@ -82,16 +81,17 @@ void Sampler::SortTop(size_t n) {
 }
 
 // The nucleus is small as a rule, so ever larger heads are sorted rather than the vocabulary.
-size_t Sampler::CutToTopP(float top_p, double total, float max, float temperature) {
+void Sampler::CutToTopP(float top_p) {
+  const double wanted = top_p * TotalWeight();
   for (size_t n = 64;; n *= 8) {
     n = std::min(n, candidates_.size());
     SortTop(n);
-    double share = 0;
+    double sum = 0;
     for (size_t i = 0; i < n; ++i) {
-      share += std::exp((candidates_[i].logit - max) / temperature);
-      if (share >= top_p * total) return i + 1;
+      sum += candidates_[i].weight;
+      if (sum >= wanted) return candidates_.resize(i + 1);
     }
-    if (n == candidates_.size()) return n;
+    if (n == candidates_.size()) return;
   }
 }
 

@@ -10,8 +10,8 @@
 
 namespace hidane::engine {
 
-/// The id of the highest logit, the lowest id on a tie; nullopt when no logit is a finite number's
-/// rival: all are NaN or -inf, or one is +inf. O(vocab).
+/// The id of the highest logit, the lowest id on a tie. NaN never wins; nullopt when the highest is
+/// no finite number, so that there is no token to give. O(vocab).
 std::optional<TokenId> Argmax(std::span<const float> logits);
 
 /// Turns a row of logits, f32 [vocab], into a token. Keeps scratch memory; one thread.
@@ -27,10 +27,12 @@ class Sampler {
   struct Candidate {
     TokenId id;
     float logit;
+    float weight;  // exp((logit - max) / temperature)
   };
   // The `n` highest of candidates_ come first, in order.
   void SortTop(size_t n);
-  size_t CutToTopP(float top_p, double total, float max, float temperature);
+  void CutToTopP(float top_p);
+  double TotalWeight() const;
 
   std::vector<Candidate> candidates_;
 };
