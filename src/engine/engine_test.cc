@@ -126,8 +126,12 @@ TEST(EngineInvarianceTest, WithoutAPrefixCache) {
 
 TEST(EngineInvarianceTest, WhenKvMemoryForcesPreemption) {
   Bench bench({.options = {.max_num_batched_tokens = 64}, .model = {.kv_blocks = 16}});
-  ExpectAnswers(bench.engine(), Mix(48, 4));
+  const auto requests = Mix(48, 4);
+  ExpectAnswers(bench.engine(), requests);
   EXPECT_GT(bench.Count("vllm:num_preemptions_total"), 0u);
+  uint64_t prompt_tokens = 0;  // looked up once each, however often they were preempted
+  for (const Request& request : requests) prompt_tokens += request.prompt.size();
+  EXPECT_EQ(bench.Count("vllm:prefix_cache_queries_total"), prompt_tokens);
   EXPECT_EQ(WaitUntilIdle(bench.engine()).kv_blocks_free, 16u);
 }
 
