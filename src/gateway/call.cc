@@ -57,10 +57,10 @@ net::Task<> Call::Run() {
   if (gone_) {
     context().metrics.client_gone.Add();
   } else if (!status && !exchange_.head_sent()) {
-    http_status_ = ToWire(status.error().code).http_status;
+    if (http_status_ != 408) http_status_ = ToWire(status.error().code).http_status;
     context().metrics.Refused(status.error().code).Add();
     End(routing::End::kAbandoned);
-    (void)co_await RespondError(exchange_, status.error(), request_id_);
+    (void)co_await RespondError(exchange_, status.error(), request_id_, http_status_);
   }
   Log();
 }
@@ -70,7 +70,12 @@ net::Task<Status> Call::ReadBody() {
       co_await exchange_.ReadBody(static_cast<size_t>(context().config->limits_body_bytes_max()));
   if (!body) {
     gone_ = body.error().code == Code::kCancelled;
-    co_return Fail(std::move(body).error());
+    Error error = std::move(body).error();
+    if (error.code == Code::kDeadlineExceeded) {  // the client's, not an engine's
+      error.code = Code::kInvalidArgument;
+      http_status_ = 408;
+    }
+    co_return Fail(std::move(error));
   }
   body_ = std::move(*body);
   exchange_.OnDisconnect([this] { OnClientGone(); });

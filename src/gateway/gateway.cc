@@ -83,6 +83,7 @@ struct Gateway::Impl {
 Status Gateway::Impl::Listen() {
   const Config& config = *context.config;
   HIDANE_TRY(net::Address data, net::ParseListen(config.server_listen()));
+  HIDANE_CHECK_OK(net::CheckPortFree(data));
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const size_t n =
       config.server_threads() > 0 ? static_cast<size_t>(config.server_threads()) : cores;
@@ -106,6 +107,7 @@ Status Gateway::Impl::Listen() {
   first.probes->Start();
   if (config.admin_listen().empty()) return {};
   HIDANE_TRY(const net::Address admin, net::ParseListen(config.admin_listen()));
+  HIDANE_CHECK_OK(net::CheckPortFree(admin));
   first.admin = std::make_unique<Admin>(context);
   Admin* handler = first.admin.get();
   HIDANE_TRY(first.admin_server,

@@ -13,8 +13,9 @@ net::Task<Status> RespondJson(net::Exchange& exchange, int status, std::string b
   co_return co_await exchange.Respond(std::move(head), body);
 }
 
-net::Task<Status> RespondError(net::Exchange& exchange, Error error, std::string request_id) {
-  const int status = ToWire(error.code).http_status;
+net::Task<Status> RespondError(net::Exchange& exchange, Error error, std::string request_id,
+                               int status) {
+  if (status == 0) status = ToWire(error.code).http_status;
   const std::string body = ErrorBody(error);
   net::ResponseHead head;
   head.status = status;

@@ -117,7 +117,10 @@ DONE = b"data: [DONE]\n\n"
 
 def answer_politely(exchange):
     """The default script: three events, usage if asked, or one JSON answer."""
-    body = exchange.request.json() if exchange.request.body else {}
+    try:
+        body = exchange.request.json()
+    except ValueError:
+        body = {}
     if body.get("stream"):
         asked = (body.get("stream_options") or {}).get("include_usage")
         exchange.stream(b"".join(text_event(t) for t in "abc")

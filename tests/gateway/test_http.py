@@ -156,9 +156,9 @@ def test_h11_admin_routes_are_not_on_the_data_port(system):
     proxy, engine = system
     engine.requests.clear()
     for path in ("/hidane/workers", "/hidane/config", "/metrics", "/hidane/policy", "/", "/x",
-                 "/V1/chat/completions", "/v1%2fmodels"):
-        answer = proxy.get(path)
-        assert answer.status == 404, path
+                 "/V1/chat/completions"):
+        assert proxy.get(path).status == 404, path
+    assert proxy.get("/v1%2fmodels").status in (400, 404)
     absolute = raw(proxy, b"GET http://evil/hidane/workers HTTP/1.1\r\nHost: g\r\n\r\n")[1]
     assert absolute.status in (400, 404)
     assert not engine.requests
