@@ -1,11 +1,11 @@
-# One room = one static library hidane_<room> from the room's *.cc, its *_test.cc as one test
-# program <room>_test, each *_bench.cc as one benchmark program.
+# One room = one static library hidane_<room> from the room's *.cc (main.cc apart), its *_test.cc
+# as one test program <room>_test, each *_bench.cc as one benchmark program.
 
 # hidane_library(<room> [DEPS room...] [LINK target...])
 function(hidane_library room)
   cmake_parse_arguments(ARG "" "" "DEPS;LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
-  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_bench|/main)\\.cc$")
   add_library(hidane_${room} STATIC ${sources})
   target_include_directories(hidane_${room} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   list(TRANSFORM ARG_DEPS PREPEND hidane_)
