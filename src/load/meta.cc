@@ -5,13 +5,6 @@
 
 #include "load/report.h"
 
-#ifndef HIDANE_VERSION
-#define HIDANE_VERSION "0"
-#endif
-#ifndef HIDANE_COMMIT
-#define HIDANE_COMMIT "unknown"
-#endif
-
 namespace hidane::load {
 namespace {
 
@@ -40,15 +33,11 @@ std::string CpuInfo(std::string_view key) {
 
 }  // namespace
 
-Meta MakeMeta(uint64_t seed, std::string command) {
-  return {{"tool", "load"},
-          {"version", HIDANE_VERSION},
-          {"commit", HIDANE_COMMIT},
-          {"compiler", __VERSION__},
-          {"cpu", CpuInfo("model name")},
-          {"cpu_flags", KernelFlags(" " + CpuInfo("flags"))},
-          {"seed", fmt::format("{}", seed)},
-          {"command", std::move(command)}};
+Meta MakeMeta(const Build& build, std::string tool, uint64_t seed, std::string command) {
+  return {{"tool", std::move(tool)},         {"version", build.version},
+          {"commit", build.commit},          {"compiler", __VERSION__},
+          {"cpu", CpuInfo("model name")},    {"cpu_flags", KernelFlags(" " + CpuInfo("flags"))},
+          {"seed", fmt::format("{}", seed)}, {"command", std::move(command)}};
 }
 
 }  // namespace hidane::load

@@ -36,7 +36,10 @@ Row MakeRow(std::string_view policy, std::span<const Outcome> outcomes, bool ope
 
 /// What a result was made with: contracts section 4, in order of appearance.
 using Meta = std::vector<std::pair<std::string, std::string>>;
-Meta MakeMeta(uint64_t seed, std::string command);
+struct Build {
+  std::string version, commit;
+};
+Meta MakeMeta(const Build& build, std::string tool, uint64_t seed, std::string command);
 
 /// `{"meta":{...},"rows":[...]}` with exactly the contract's keys, then estimated and
 /// errors_by_kind.

@@ -81,7 +81,7 @@ TEST(Row, SaysNothingOfHitsWhenTheServerDoesNotCountThem) {
 TEST(RowsJson, HasTheContractsKeysInOrder) {
   const std::vector<Outcome> run = {Ok(0, 0, 100, 200)};
   const std::vector<Row> rows = {MakeRow("prefix", run, false)};
-  const std::string json = RowsJson(MakeMeta(7, "hidane load"), rows);
+  const std::string json = RowsJson(MakeMeta({"1", "abc"}, "load", 7, "hidane load"), rows);
   simdjson::dom::parser parser;
   simdjson::dom::element doc = parser.parse(json);
   std::vector<std::string_view> keys;
@@ -156,6 +156,24 @@ TEST(Shares, FirstSightAtAWorkerIsNotRecompute) {
   const Shares shares = EstimateShares(warmup, run, static_tokens);
   EXPECT_DOUBLE_EQ(shares.static_prefill, 160.0 / 240);
   EXPECT_DOUBLE_EQ(shares.recompute, 80.0 / 240);
+}
+
+TEST(Shares, EnginesOwnClocksWin) {
+  const auto before = ParseEngineCounters(
+      "hidane_engine_busy_seconds_total 1\nhidane_engine_prefill_seconds_total 1\n"
+      "hidane_engine_recompute_seconds_total 0\n");
+  const auto after = ParseEngineCounters(
+      "hidane_engine_busy_seconds_total 11\nhidane_engine_prefill_seconds_total 9\n"
+      "hidane_engine_recompute_seconds_total 6\n");
+  ASSERT_TRUE(before && after);
+  Outcome o = Ok(0, 0, 1, 2);
+  o.prompt_tokens = 100;
+  o.cached_tokens = 0;
+  const std::vector<uint32_t> static_tokens = {75};
+  const Shares shares = SharesFromCounters(*after - *before, {&o, 1}, static_tokens);
+  EXPECT_DOUBLE_EQ(shares.recompute, 0.6);
+  EXPECT_DOUBLE_EQ(shares.static_prefill, 0.8 * 0.75);
+  EXPECT_FALSE(ParseEngineCounters("hidane_engine_busy_seconds_total 1\n").has_value());
 }
 
 TEST(Shares, StaticTokensAreWhatATenantsRequestsShare) {

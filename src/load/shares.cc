@@ -53,25 +53,22 @@ std::optional<double> SumMetric(std::string_view exposition, std::string_view na
 }
 
 EngineCounters EngineCounters::operator-(const EngineCounters& before) const {
-  return {busy_s - before.busy_s, prefill_s - before.prefill_s,
-          prefill_tokens - before.prefill_tokens, recomputed_tokens - before.recomputed_tokens};
+  return {busy_s - before.busy_s, prefill_s - before.prefill_s, recompute_s - before.recompute_s};
 }
 
 EngineCounters& EngineCounters::operator+=(const EngineCounters& other) {
   busy_s += other.busy_s;
   prefill_s += other.prefill_s;
-  prefill_tokens += other.prefill_tokens;
-  recomputed_tokens += other.recomputed_tokens;
+  recompute_s += other.recompute_s;
   return *this;
 }
 
 std::optional<EngineCounters> ParseEngineCounters(std::string_view exposition) {
   const auto busy = SumMetric(exposition, "hidane_engine_busy_seconds_total");
   const auto prefill = SumMetric(exposition, "hidane_engine_prefill_seconds_total");
-  const auto tokens = SumMetric(exposition, "hidane_engine_prefill_tokens_total");
-  const auto again = SumMetric(exposition, "hidane_engine_recomputed_tokens_total");
-  if (!busy || !prefill || !tokens || !again) return std::nullopt;
-  return EngineCounters{*busy, *prefill, *tokens, *again};
+  const auto recompute = SumMetric(exposition, "hidane_engine_recompute_seconds_total");
+  if (!busy || !prefill || !recompute) return std::nullopt;
+  return EngineCounters{*busy, *prefill, *recompute};
 }
 
 std::vector<uint32_t> StaticTokens(std::span<const Outcome> outcomes, uint32_t tenants,
@@ -92,9 +89,9 @@ Shares SharesFromCounters(const EngineCounters& run, std::span<const Outcome> ou
     missed_static += StaticMissed(o, static_tokens);
     missed += o.prompt_tokens > o.cached_tokens ? o.prompt_tokens - o.cached_tokens : 0;
   }
-  const double prefill = Ratio(run.prefill_s, run.busy_s);
-  return {.recompute = prefill * Ratio(run.recomputed_tokens, std::max(run.prefill_tokens, 1.0)),
-          .static_prefill = prefill * Ratio(missed_static, std::max(missed, 1.0))};
+  return {.recompute = Ratio(run.recompute_s, run.busy_s),
+          .static_prefill =
+              Ratio(run.prefill_s, run.busy_s) * Ratio(missed_static, std::max(missed, 1.0))};
 }
 
 Shares EstimateShares(std::span<const Outcome> warmup, std::span<const Outcome> outcomes,

@@ -19,9 +19,9 @@ std::optional<double> SumMetric(std::string_view exposition, std::string_view na
 
 /// Busy time of engines that count it, in seconds of CPU time since their start.
 struct EngineCounters {
-  double busy_s = 0;     ///< all steps
-  double prefill_s = 0;  ///< the steps' share that prefilled
-  double prefill_tokens = 0, recomputed_tokens = 0;
+  double busy_s = 0;       ///< all steps
+  double prefill_s = 0;    ///< the share of it that prefilled
+  double recompute_s = 0;  ///< the share of that which prefilled tokens held before
   EngineCounters operator-(const EngineCounters& before) const;
   EngineCounters& operator+=(const EngineCounters& other);
 };

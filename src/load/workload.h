@@ -19,7 +19,7 @@ struct WorkloadOptions {
   double zipf_s = 0;              ///< popularity of tenants: 0 = uniform, 1 = Zipf's law
   double rate = 0;                ///< Poisson arrivals a second; 0 = closed loop
   uint64_t seed = 1;
-  std::string model;        ///< `model` of the bodies
+  std::string model = {};   ///< `model` of the bodies
   bool ignore_eos = false;  ///< ask for exactly output_tokens; not in OpenAI's own API
 };
 
