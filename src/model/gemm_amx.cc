@@ -188,7 +188,7 @@ void RestRows(const GemmArgs<Bf16>& g, uint32_t first, uint32_t rows) {
 
 void GemmBf16Amx(const GemmArgs<Bf16>& g) {
   TileBarrier();
-  _tile_loadconfig(&kConfig);
+  LoadTileConfig(kConfig);
   const uint32_t rest = g.m % kTileRows;
   // Row tiles in twos or fours where the panels allow it; what is left over, one by one.
   const uint32_t all = g.m / kTileRows, at_once = g.panels == 1 ? 4 : 2;

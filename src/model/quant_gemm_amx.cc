@@ -105,7 +105,7 @@ void QuantGemmAmx(const QuantGemmArgs& g) {
   const auto rows = static_cast<uint8_t>(g.m < kTileRows ? g.m : kTileRows);
   TileConfig config;
   for (const int tile : {0, 1, 2, 4}) config.rows[tile] = rows;
-  _tile_loadconfig(&config);
+  LoadTileConfig(config);
   if (g.type == PanelType::kQ4_1) {
     Run<PanelType::kQ4_1>(g);
   } else {

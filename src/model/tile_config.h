@@ -17,6 +17,12 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
+/// Loads all of `config`: g++ 12's intrinsic tells the compiler of its first eight bytes only, so
+/// that stores to the others may be dropped.
+inline void LoadTileConfig(const TileConfig& config) {
+  asm volatile("ldtilecfg %0" ::"m"(config));
+}
+
 /// The compiler knows nothing of what the tile instructions read and write.
 inline void TileBarrier() {
   asm volatile("" ::: "memory");
