@@ -4,6 +4,8 @@
 #include <cmath>
 #include <span>
 
+#include "routing/flat_map.h"
+
 namespace hidane::routing {
 namespace {
 
@@ -64,7 +66,7 @@ void CacheIndex::Insert(const prompt::Identity& prompt, double tokens_per_byte, 
     run.tokens = (prompt.bytes() - prompt.BytesAt(path.blocks)) * tokens_per_byte;
     tokens_ += run.tokens;
     blocks_ += run.blocks.size();
-    first_.insert_or_assign(run.blocks.front(), id);
+    SetFirst(run.blocks.front(), id);
     LinkNewest(id);
     path_.push_back(id);
   }
@@ -88,9 +90,14 @@ void CacheIndex::Split(RunId id, size_t at) {
   head.tokens = tail.tokens * share;
   tail.tokens -= head.tokens;
   head.used = tail.used;
-  first_.insert_or_assign(head.blocks.front(), head_id);
-  first_.insert_or_assign(tail.blocks.front(), id);
+  SetFirst(head.blocks.front(), head_id);
+  SetFirst(tail.blocks.front(), id);
   LinkBefore(head_id, id);
+}
+
+void CacheIndex::SetFirst(uint64_t block, RunId run) {
+  MakeRoom(first_);
+  first_.insert_or_assign(block, run);
 }
 
 CacheIndex::RunId CacheIndex::NewRun() {
@@ -111,7 +118,13 @@ void CacheIndex::Remove(RunId id) {
   tokens_ -= run.tokens;
   blocks_ -= run.blocks.size();
   Unlink(id);
+  // Short lists are kept for the next run: in steady state the index then never allocates, which
+  // keeps the allocator's consolidations (100 us) out of decisions.
+  constexpr size_t kKeepBlocks = 64;
+  std::vector<uint64_t> kept = std::move(run.blocks);
+  kept.clear();
   run = Run{};
+  if (kept.capacity() <= kKeepBlocks) run.blocks = std::move(kept);
   free_.push_back(id);
 }
 

@@ -66,6 +66,7 @@ class CacheIndex {
   template <class Visit>
   Path Walk(const prompt::Identity& prompt, Visit&& visit) const;
   RunId NewRun();
+  void SetFirst(uint64_t block, RunId run);
   void Split(RunId run, size_t at);
   void Remove(RunId run);
   void LinkNewest(RunId run);

@@ -1,9 +1,10 @@
 #pragma once
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <utility>
+
+#include "routing/flat_map.h"
 
 namespace hidane::routing {
 
@@ -34,6 +35,7 @@ class LruMap {
       Erase(entries_.back().first);
     }
     entries_.emplace_front(key, Value{});
+    MakeRoom(where_);
     where_.emplace(key, entries_.begin());
     return entries_.front().second;
   }

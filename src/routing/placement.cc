@@ -69,7 +69,8 @@ void PlacementTable::TakeTopRanked(WorkerId joined) {
   const Account& account = *Find(joined);
   if (!account.member.takes_new) return;
   for (Entry& entry : prefixes_) {
-    auto& [k1, prefix] = entry;
+    const uint64_t k1 = entry.first;
+    Prefix& prefix = entry.second;
     if (prefix.homes.empty() || account.assigned + prefix.tokens > Limit(account)) continue;
     const double score = Score(k1, account.member);
     const bool heads = std::ranges::all_of(accounts_, [&](const Account& a) {
@@ -157,15 +158,17 @@ WorkerId PlacementTable::Place(uint64_t k1, Prefix& prefix, double prefill_s, co
   struct Option {
     const Account* account;
     double wait;
-    double score;
+    double fill;
   };
+  const auto score = [k1](const Option& o) { return Score(k1, o.account->member); };
   std::vector<Option> options;
   const auto collect = [&](bool must_fit, bool must_take) {
     options.clear();
     for (const Account& a : accounts_) {
       const bool fits = a.assigned - a.extra + prefix.tokens <= Limit(a);
       if ((must_fit && !fits) || (must_take && !a.member.takes_new)) continue;
-      options.push_back({&a, wait(a.member.id), Score(k1, a.member)});
+      options.push_back(
+          {&a, wait(a.member.id), Share(a.assigned - a.extra, a.member.capacity_tokens)});
     }
     return !options.empty();
   };
@@ -173,20 +176,19 @@ WorkerId PlacementTable::Place(uint64_t k1, Prefix& prefix, double prefill_s, co
   while (!fits && FreeIdle(now)) fits = collect(true, true);
   if (!fits && !collect(false, true)) collect(false, false);
 
-  const size_t compare =
-      std::min<size_t>(options.size(), std::max(1u, params_.first_sight_choices));
-  std::ranges::partial_sort(options, options.begin() + static_cast<ptrdiff_t>(compare),
-                            std::greater{}, &Option::score);
-  options.resize(compare);
+  if (options.size() > params_.first_sight_choices) {
+    const auto end = options.begin() + std::max(1u, params_.first_sight_choices);
+    std::ranges::partial_sort(options, end, std::greater{}, score);
+    options.erase(end, options.end());
+  }
   const double earliest = std::ranges::min(options, {}, &Option::wait).wait;
   const double near = std::max(prefill_s, params_.near_tie_s);
   const Option* best = nullptr;
   for (const Option& o : options) {
     if (fits && o.wait > earliest + near) continue;
-    const auto fill = [](const Option& x) {
-      return Share(x.account->assigned - x.account->extra, x.account->member.capacity_tokens);
-    };
-    if (best == nullptr || fill(o) < fill(*best)) best = &o;
+    const bool better =
+        best == nullptr || o.fill < best->fill || (o.fill == best->fill && score(o) > score(*best));
+    if (better) best = &o;
   }
   return best->account->member.id;
 }

@@ -91,6 +91,7 @@ Choice PrefixPolicy::ChooseAnywhere(const Query& query, WorkerSpan workers,
   const uint64_t k2 = query.prompt.k2();
   std::optional<WorkerId>& last = conversations_.Touch(k2);
   const size_t n = workers.size();
+  considered.reserve(std::min<size_t>(n, params_.compare_max + 1));
   if (last) Consider(query, FindWorker(workers, *last), considered);
   if (n <= params_.compare_max) {  // all, from a place of the conversation's own: ties spread
     for (size_t i = 0; i < n; ++i) Consider(query, workers[(k2 + i) % n], considered);
@@ -110,9 +111,17 @@ Choice PrefixPolicy::ChooseAnywhere(const Query& query, WorkerSpan workers,
 Choice PrefixPolicy::ChooseHome(const Query& query, WorkerSpan workers,
                                 std::vector<Candidate>& considered) {
   const double prefill_s = query.k1_tokens / workers.front()->rate.tokens_per_s();
-  const PlacementTable::Sight sight = table_.See(
-      query.prompt.k1(), query.k1_tokens, prefill_s,
-      [&](WorkerId id) { return FindWorker(workers, id)->ledger.wait_s(query.now); }, query.now);
+  // The table asks in the order of ids, which is that of the workers.
+  const auto wait = [&, next = size_t{0}](WorkerId id) mutable {
+    if (next == workers.size() || workers[next]->spec.id != id) {
+      next = std::ranges::lower_bound(workers, id, {},
+                                      [](const WorkerState* w) { return w->spec.id; }) -
+             workers.begin();
+    }
+    return workers[next++]->ledger.wait_s(query.now);
+  };
+  const PlacementTable::Sight sight =
+      table_.See(query.prompt.k1(), query.k1_tokens, prefill_s, wait, query.now);
   for (const WorkerId home : sight.homes) {
     Consider(query, FindWorker(workers, home), considered);
   }

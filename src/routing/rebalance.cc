@@ -9,6 +9,7 @@ namespace hidane::routing {
 namespace {
 
 constexpr size_t kRebalancePrefixes = 4'096;
+constexpr size_t kGiftsMax = 8;          // spare homes given in one pass
 constexpr double kSpareRequestsMin = 8;  // a prefix seen less often gets no spare home
 
 }  // namespace
@@ -100,7 +101,7 @@ void PlacementTable::GrowByLoad(Entry& entry, TimePoint now) {
 // which will want that memory.
 void PlacementTable::GiveSpare(TimePoint now) {
   if (Seconds(now - last_placed_) < params_.grow_after_s) return;
-  const size_t gifts = 1 + accounts_.size() / 4;
+  const size_t gifts = std::min<size_t>(1 + accounts_.size() / 4, kGiftsMax);
   std::vector<Entry*> by_gain;
   size_t visited = 0;
   for (Entry& entry : prefixes_) {

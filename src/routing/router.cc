@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "prompt/token_ratio.h"
+#include "routing/flat_map.h"
 #include "routing/fleet.h"
 #include "routing/lru_map.h"
 #include "routing/single_flight.h"
@@ -128,6 +129,7 @@ void Router::Impl::Commit(const RouteRequest& request, const Query& query, Pool&
   worker.ledger.Add(request_live.cost, now);
   worker.reserve.Observe(worker.ledger.own_tokens(), worker.capacity_tokens);
   worker.health.OnDispatch(now);
+  MakeRoom(live);
   live.emplace(decision.ticket.value(), std::move(request_live));
 }
 
