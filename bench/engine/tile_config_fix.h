@@ -1,7 +1,7 @@
 #pragma once
-/// Included ahead of llama.cpp's sources. g++ 12's _tile_loadconfig tells the compiler that it reads
-/// eight bytes of its 64: stores to the rest move behind it, and llama.cpp's AMX path dies on an
-/// incomplete configuration.
+/// Included ahead of llama.cpp's sources. g++ 12's _tile_loadconfig tells the compiler that it
+/// reads eight bytes of its 64: stores to the rest move behind it, and llama.cpp's AMX path dies on
+/// an incomplete configuration.
 #ifdef __AMX_TILE__
 #include <immintrin.h>
 #define _tile_loadconfig(config) \

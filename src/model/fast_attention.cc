@@ -155,6 +155,7 @@ template <class T>
 void FastAttention<T>::Compute(const Call& call, const Task& task, Scratch& scratch) {
   const uint32_t panels = call.Panels(task), dim = call.dim();
   const Work work(scratch, panels, dim);
+  const TileScope tiles(context_.gemm);
   PackQueries(call, task, work);
   const size_t stride = PanelFloats(dim);
   if (task.partial >= 0) {

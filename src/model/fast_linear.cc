@@ -130,6 +130,7 @@ class FastLinear final : public Linear {
     const PackedMatrix& matrix = matrices_[group.matrix];
     const uint32_t whole = std::min(group.panels, matrix.rows / kPanel - group.panel);
     if (ComputeQuantised(call, group, whole)) return;
+    const TileScope tiles(context_.gemm);
     const size_t operand = size_t{group.panels} * call.chunk * kPanel;
     T* const buffer = scratch.Get<T>(operand + (whole < group.panels ? Floats(call.args.m) : 0));
     for (uint32_t k = 0; k < in_; k += call.chunk) {

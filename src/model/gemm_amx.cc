@@ -186,9 +186,16 @@ void RestRows(const GemmArgs<Bf16>& g, uint32_t first, uint32_t rows) {
 
 }  // namespace
 
+void LoadTiles() {
+  LoadTileConfig(kConfig);
+}
+
+void ReleaseTiles() {
+  _tile_release();
+}
+
 void GemmBf16Amx(const GemmArgs<Bf16>& g) {
   TileBarrier();
-  LoadTileConfig(kConfig);
   const uint32_t rest = g.m % kTileRows;
   // Row tiles in twos or fours where the panels allow it; what is left over, one by one.
   const uint32_t all = g.m / kTileRows, at_once = g.panels == 1 ? 4 : 2;
@@ -198,7 +205,6 @@ void GemmBf16Amx(const GemmArgs<Bf16>& g) {
     i += tiles;
   }
   if (rest != 0) RestRows(g, all * kTileRows, rest);
-  _tile_release();
   TileBarrier();
 }
 

@@ -121,6 +121,7 @@ void BM_GemmBf16(benchmark::State& state) {
   const std::vector<Bf16> a(size_t{m + kRowPad} * k), b(size_t{panels} * kPanel * k);
   const size_t ldc = size_t{panels} * kPanel;
   std::vector<float> c(m * ldc);
+  const TileScope tiles(gemm);
   for (auto _ : state) {
     gemm({a.data(), k, 1, b.data(), m, panels, k, c.data(), ldc, false});
     benchmark::ClobberMemory();

@@ -39,7 +39,28 @@ using GemmFn = void (*)(const GemmArgs<T>&);
 
 void GemmF32(const GemmArgs<float>& args);        ///< the best Highway target
 void GemmBf16Avx512(const GemmArgs<Bf16>& args);  ///< REQUIRES: Isa::kAvx512Bf16
-void GemmBf16Amx(const GemmArgs<Bf16>& args);     ///< REQUIRES: Isa::kAmx
+void GemmBf16Amx(const GemmArgs<Bf16>& args);     ///< REQUIRES: Isa::kAmx; inside a TileScope
+
+void LoadTiles();     ///< this thread's tile registers become those that GemmBf16Amx uses
+void ReleaseTiles();  ///< and are given back: a thread in their possession is dearer to switch
+
+/// The span of a task that calls `gemm`: loading the tile configuration for every call would cost
+/// as much as a small product.
+class TileScope {
+ public:
+  explicit TileScope(GemmFn<Bf16> gemm) : amx_(gemm == GemmBf16Amx) {
+    if (amx_) LoadTiles();
+  }
+  explicit TileScope(GemmFn<float>) {}
+  ~TileScope() {
+    if (amx_) ReleaseTiles();
+  }
+  TileScope(const TileScope&) = delete;
+  TileScope& operator=(const TileScope&) = delete;
+
+ private:
+  bool amx_ = false;
+};
 
 /// dst[j][i] = src[i][j] for i < 16, j < cols: four-byte elements, strides in elements. A panel is
 /// 16 rows transposed, and back again. Avx512: cols % 16 == 0.

@@ -32,8 +32,10 @@ HWY_INLINE Vec Const(float x) {
 /// 2^x for x <= 126, relative error < 2^-22; 2^-126 for anything lower. Exact at integers.
 /// The polynomial is the Taylor series of 2^r, |r| <= 1/2, to degree 6.
 HWY_INLINE Vec Exp2(Vec x) {
+  // Beside 1.5 * 2^23 a float has no fraction, and its lowest bits are the integer.
+  const Vec shift = Const(12582912.0F);
   x = hn::Max(x, Const(-126.0F));
-  const Vec whole = hn::Round(x), r = hn::Sub(x, whole);
+  const Vec shifted = hn::Add(x, shift), r = hn::Sub(x, hn::Sub(shifted, shift));
   Vec p = Const(1.5403530393381609954e-4F);
   p = hn::MulAdd(p, r, Const(1.3333558146428443423e-3F));
   p = hn::MulAdd(p, r, Const(9.6181291076284771620e-3F));
@@ -41,7 +43,7 @@ HWY_INLINE Vec Exp2(Vec x) {
   p = hn::MulAdd(p, r, Const(2.4022650695910071233e-1F));
   p = hn::MulAdd(p, r, Const(6.9314718055994530942e-1F));
   p = hn::MulAdd(p, r, Const(1.0F));
-  const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(i32, whole));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(i32, shifted));
   return hn::BitCast(f, hn::Add(hn::BitCast(i32, p), exponent));
 }
 
