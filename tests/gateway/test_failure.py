@@ -229,7 +229,7 @@ def test_a_client_that_leaves_frees_the_engine_at_once(engines, gateway, stream,
     leave(client)
     assert gone.wait(1.0)
     proxy.idle()
-    assert proxy.metric("hidane_client_gone_total") == 1
+    wait_until(lambda: proxy.metric("hidane_client_gone_total") == 1)
     assert proxy.workers()[0]["health"] == "up"
 
 

@@ -71,6 +71,7 @@ def test_usage_is_asked_for_and_taken_out_again(engines, gateway):
     answer = proxy.post(body)
     assert engine.requests[0].json()["stream_options"] == {"include_usage": True}
     assert answer.body == b"".join(text_event(t) for t in "abc") + DONE
+    proxy.idle()
     assert proxy.metric("hidane_prompt_tokens_total") == 100
     assert proxy.metric("hidane_cached_tokens_total") == 40
 
@@ -107,6 +108,7 @@ def test_wherever_usage_stands_it_is_counted(engines, gateway, variant, asked):
     answer = proxy.post(chat(stream=True, **fields))
     hidden = variant in ("own_chunk", "after_finish") and not asked
     assert answer.body == b"".join(sent[:-2] + sent[-1:] if hidden else sent)
+    proxy.idle()
     assert proxy.metric("hidane_prompt_tokens_total") == (0 if variant == "none" else 100)
 
 

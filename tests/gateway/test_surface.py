@@ -50,6 +50,7 @@ def test_workers_show_capacity_and_feedback(engines, gateway):
     proxy = gateway(engine)
     wait_until(lambda: proxy.workers()[0]["kv_capacity_tokens"] == 8000)
     proxy.post(chat())
+    proxy.idle()
     worker = proxy.workers()[0]
     assert worker["name"] == "w0" and worker["models"] == ["m"]
     assert worker["running"] == 3
@@ -61,6 +62,7 @@ def test_an_engine_without_cached_tokens_shows_what_to_switch_on(engines, gatewa
         200, b'{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1}}'))
     proxy = gateway(engine)
     proxy.post(chat())
+    proxy.idle()
     assert proxy.workers()[0]["feedback"].startswith("off")
 
 
@@ -68,10 +70,12 @@ def test_decisions_show_candidates_and_what_came_back(engines, gateway):
     proxy = gateway(*engines(2))
     for i in range(3):
         answer = proxy.post(chat(f"q{i}"))
-    decisions = proxy.admin("/hidane/decisions?n=2").json()["decisions"]
+    last = answer.headers["x-request-id"]
+    decisions = wait_until(lambda: [
+        d for d in [proxy.admin("/hidane/decisions?n=2").json()["decisions"]]
+        if d[0]["request_id"] == last])[0]
     assert len(decisions) == 2
     newest = decisions[0]
-    assert newest["request_id"] == answer.headers["x-request-id"]
     assert newest["worker"] == answer.headers["x-hidane-worker"]
     assert newest["usage"]["cached_tokens"] == 40
     assert newest["decision"]["candidates"]
