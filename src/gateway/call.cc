@@ -5,6 +5,7 @@
 #include "base/error_map.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "gateway/headers.h"
 #include "gateway/opaque.h"
 #include "gateway/respond.h"
@@ -100,7 +101,10 @@ Status Call::Identify() {
     const std::string_view body = body_.view();
     pieces_ = {body.substr(0, ask->offset), ask->text, body.substr(ask->offset + ask->length)};
   }
-  fingerprint_ = Xxh3(body_.view(), Xxh3(head.target));
+  // One poison prompt is one fingerprint, however it is sampled; the chain has its hash already.
+  const prompt::Identity& identity = prompt_.identity;
+  fingerprint_ = api ? Mix64(identity.HashAt(identity.size()) ^ body_.size())
+                     : Xxh3(body_.view(), Xxh3(head.target));
   return context().fleet.CheckModel(prompt_.identity.model);
 }
 
