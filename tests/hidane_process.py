@@ -81,6 +81,11 @@ def call(url, body=None, timeout=60):
         return json.loads(answer.read())
 
 
+def served_model(url):
+    """The id of the one model that `url` serves."""
+    return call(url + "/v1/models")["data"][0]["id"]
+
+
 def wait_until(condition, seconds=30):
     """True as soon as `condition()` is; False when the time is over."""
     end = time.monotonic() + seconds

@@ -64,16 +64,18 @@ Result<DemoResult> Show(const Options& options, const Fleet& fleet, DemoOptions 
   return result;
 }
 
-void KeepServing(Fleet& fleet, ProgressLine& line) {
+void KeepServing(Fleet& fleet, const std::string& model_file, ProgressLine& line) {
   fmt::print(
       "Serving until Ctrl-C:\n"
       "  gateway  {0}  (OpenAI API)\n"
       "  admin    {1}  (/metrics, /hidane/workers, /hidane/decisions)\n"
       "  engines  {2}\n\n"
       "  curl {0}/v1/chat/completions -H 'content-type: application/json' \\\n"
-      "    -d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"What is a KV cache?\"}}],"
+      "    -d '{{\"model\":\"{3}\",\"messages\":[{{\"role\":\"user\",\"content\":\"What is a KV "
+      "cache?\"}}],"
       "\"max_tokens\":64}}'\n",
-      fleet.gateway_url(), fleet.admin_url(), fmt::join(fleet.engine_urls(), " "));
+      fleet.gateway_url(), fleet.admin_url(), fmt::join(fleet.engine_urls(), " "),
+      std::filesystem::path(model_file).stem().string());
   std::fflush(stdout);
   while (!WaitForStop(std::chrono::milliseconds(500))) {
     for (const std::string& text : fleet.TakeEnded()) line.Say("hidane: " + text);
@@ -104,7 +106,7 @@ Exit Run(Options& options) {
     if (!shown) return Report(shown.error(), "see the logs in ~/.cache/hidane/logs");
     if (options.demo_only) return shown->cured() ? Exit::kDone : Exit::kNotSo;
   }
-  KeepServing(*fleet, line);
+  KeepServing(*fleet, options.fleet.model, line);
   return Exit::kDone;
 }
 

@@ -68,6 +68,7 @@ def node_modules():
 
 
 def curl(gateway, body):
+    body = {"model": hidane.served_model(gateway.url), **body}
     done = subprocess.run(
         ["curl", "-sS", "--fail-with-body", "-N", "-D", "-", gateway.url + "/v1/chat/completions",
          "-H", "content-type: application/json", "-d", json.dumps(body)],

@@ -46,7 +46,8 @@ def test_no_process_outlives_it(ending):
     up = Up()
     assert len(up.children) == 3, "two engines and a gateway"
     answer = hidane.call(up.gateway + "/v1/chat/completions",
-                         {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4})
+                         {"model": hidane.served_model(up.gateway), "max_tokens": 4,
+                          "messages": [{"role": "user", "content": "Hello"}]})
     assert answer["usage"]["completion_tokens"] >= 1
     os.kill(up.process.pid, ending)
     code = up.process.wait(30)
