@@ -60,10 +60,12 @@ class PolicyRun {
 };
 
 /// How many requests both runs can take within the budget, judged by the first warm-up, in which
-/// every request is cold: no run is slower a request than that.
+/// every request is cold. Thrashing costs a request about that much, the cure at most half of it.
+/// Many are wanted: only what an engine held before can be recomputed.
 uint32_t RequestsFor(const DemoOptions& options, double warmup_s) {
+  constexpr double kColdCosts = 1.5;  // of one request run under each policy
   const double left = Seconds(options.budget) - 2 * warmup_s;
-  const double requests = left / 2 * options.tenants / std::max(warmup_s, 1e-3);
+  const double requests = left / kColdCosts * options.tenants / std::max(warmup_s, 1e-3);
   return static_cast<uint32_t>(
       std::clamp<double>(requests, options.requests_min, options.requests_max));
 }

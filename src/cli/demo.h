@@ -15,9 +15,9 @@ struct DemoOptions {
   std::string gateway_url, admin_url;
   std::vector<std::string> engine_urls;
   uint32_t tenants = 16, static_tokens = 1000, own_tokens = 50, output_tokens = 24, clients = 8;
-  uint32_t requests_min = 60, requests_max = 240;
+  uint32_t requests_min = 60, requests_max = 320;
   uint64_t seed = 1;
-  Duration budget = std::chrono::seconds(140);  ///< for both runs, their warm-ups included
+  Duration budget = std::chrono::seconds(150);  ///< for both runs, their warm-ups included
 };
 
 struct DemoResult {
