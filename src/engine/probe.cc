@@ -25,7 +25,8 @@ Probe::Probe(obs::Registry& r, const std::string& model_name, const EngineStats&
           r.gauge("vllm:kv_cache_usage_perc", "Share of KV blocks that are held, 0..1.", labels_)),
       queries_(r.counter("vllm:prefix_cache_queries_total",
                          "Prompt tokens looked up in the prefix cache.", labels_)),
-      hits_(r.counter("vllm:prefix_cache_hits_total", "Of these, found.", labels_)),
+      hits_(r.counter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
+                      labels_)),
       prompt_tokens_(r.counter("vllm:prompt_tokens_total",
                                "Prompt tokens of requests that got "
                                "their first token, cached ones included.",
@@ -46,8 +47,9 @@ Probe::Probe(obs::Registry& r, const std::string& model_name, const EngineStats&
                                 "Tokens computed to prefill "
                                 "sequences, again after a preemption included.",
                                 labels_)),
-      recomputed_tokens_(r.counter("hidane_engine_recomputed_tokens_total",
-                                   "Of these, in blocks that this engine once held.", labels_)),
+      recomputed_tokens_(r.counter(
+          "hidane_engine_recomputed_tokens_total",
+          "Prefill tokens in blocks that this engine once held: computed again.", labels_)),
       busy_(r.real_counter("hidane_engine_busy_seconds_total", "CPU time of the engine's steps.",
                            labels_)),
       prefill_(r.real_counter("hidane_engine_prefill_seconds_total",
