@@ -82,8 +82,10 @@ def call(url, body=None, timeout=60):
 
 
 def served_model(url):
-    """The id of the one model that `url` serves."""
-    return call(url + "/v1/models")["data"][0]["id"]
+    """The id of the one model that `url` serves; a gateway learns it from its engines first."""
+    models = []
+    wait_until(lambda: models.extend(call(url + "/v1/models")["data"]) or models)
+    return models[0]["id"]
 
 
 def wait_until(condition, seconds=30):
