@@ -98,8 +98,10 @@ HttpError ParseFields(std::string_view fields, const HeadLimits& limits, Headers
     if (EqualsNoCase(name, "content-length") && !raw.ends_with(value)) value = raw;
     if (HttpError e = TakeField(name, value, headers, g)) return e;
   }
+  bool tokens = true;
   for (size_t i = 0; i < g.connections; ++i) {
     ForEachElement(g.connection[i], [&](std::string_view element) {
+      tokens &= All(element, kTokenChar);
       if (EqualsNoCase(element, "close")) {
         g.close = true;
       } else if (EqualsNoCase(element, "keep-alive")) {
@@ -109,6 +111,7 @@ HttpError ParseFields(std::string_view fields, const HeadLimits& limits, Headers
       }
     });
   }
+  if (!tokens) return Bad("Connection is no list of tokens");
   return {};
 }
 

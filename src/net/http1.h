@@ -66,7 +66,7 @@ class ChunkedDecoder {
   /// Decodes as much of `in` as there is; stops behind the last chunk's end.
   HttpError Decode(std::span<char> in, Step& step);
   bool done() const { return state_ == State::kDone; }
-  bool saw_extension() const { return saw_extension_; }
+  bool saw_extras() const { return saw_extras_; }  ///< extensions or trailers
 
  private:
   enum class State : uint8_t {
@@ -89,7 +89,7 @@ class ChunkedDecoder {
   uint32_t digits_ = 0;  // of its size
   uint32_t extension_ = 0, trailer_ = 0;
   uint32_t line_ = 0;  // bytes of the trailer line at hand
-  bool colon_ = false, saw_extension_ = false;
+  bool colon_ = false, saw_extras_ = false;
 };
 
 /// What the sending side decides beside the head itself.

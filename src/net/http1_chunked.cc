@@ -36,7 +36,7 @@ HttpError ChunkedDecoder::Byte(char c) {
       }
       if (digits_ == 0 || (c != ';' && c != '\r')) return {400, "chunk size is no hex number"};
       state_ = c == '\r' ? State::kSizeLf : State::kExtension;
-      saw_extension_ |= c == ';';
+      saw_extras_ |= c == ';';
       return {};
     case State::kExtension:
       if (c == '\r') {
@@ -68,6 +68,7 @@ HttpError ChunkedDecoder::Byte(char c) {
       if (!Is(c, colon_ ? kValueChar : kTokenChar) && (c != ':' || line_ == 0)) {
         return {400, "bad byte in a trailer"};
       }
+      saw_extras_ = true;
       if (++trailer_ > kTrailerBytesMax) return {400, "trailers too large"};
       colon_ |= c == ':';
       ++line_;

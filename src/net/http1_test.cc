@@ -98,6 +98,7 @@ const Attack kFields[] = {
     {"host with slash", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400},
     {"host with at", "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", 400},
     {"empty line first", "\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", 400},
+    {"connection no token", Post("Connection: a b\r\n"), 400},
     {"name not ASCII", Post("X-\xc3\xa4: x\r\n"), 400},
 };
 const Attack kCoding[] = {

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -41,6 +42,11 @@ class LoopbackServer {
       done.notify_all();
     });
     done.wait(false);
+  }
+  size_t connections() {
+    size_t n = 0;
+    OnLoop([&] { n = server_->connections(); });
+    return n;
   }
 
  private:

@@ -312,7 +312,7 @@ TEST(ServerTest, DrainEndsIdleConnectionsAndServesTheLastOnes) {  // A23
   idle.Send(kGet);
   idle.ReadUntil("GET /a 0");
   busy.Send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n");
-  while (server.server().connections() < 2) std::this_thread::yield();
+  while (server.connections() < 2) std::this_thread::yield();
   std::this_thread::sleep_for(milliseconds(20));  // the head has been read
   std::promise<void> done;
   server.OnLoop([&] {
@@ -353,7 +353,7 @@ TEST(LoopTest, EndsWithConnectionsOpen) {
   LoopbackServer server([gone](Exchange& x) { return Gone::Wait(gone, x); });
   RawSocket client(server.address());
   client.Send(kGet);
-  while (server.server().connections() < 1) std::this_thread::yield();
+  while (server.connections() < 1) std::this_thread::yield();
 }
 
 TEST(LoopTest, RunsWhatOtherThreadsPostInOrder) {

@@ -70,7 +70,8 @@ TEST(SseTest, TakesLinesOf16MiBAndNoEndlessOnes) {
   EXPECT_EQ(events[0].data.size(), 16u << 20);
 
   SseSplitter splitter(1000);
-  splitter.Feed(std::string(1001, 'x'));
+  const std::string endless(1001, 'x');
+  splitter.Feed(endless);
   EXPECT_FALSE(splitter.Next());
   ASSERT_FALSE(splitter.status());
   EXPECT_EQ(splitter.status().error().code, Code::kTooLarge);
