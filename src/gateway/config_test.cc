@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <string>
+#include <vector>
 
 namespace hidane::gateway {
 namespace {
@@ -139,15 +138,6 @@ TEST(ConfigTest, WhatIsPrintedLoadsToTheSame) {
   EXPECT_EQ(config->routing_policy(), "round_robin");
   EXPECT_EQ(config->routing_fill(), 0.25);
   EXPECT_EQ(config->upstreams[0]->port, 9000);
-}
-
-TEST(ConfigTest, TheCheckedInDocumentIsCurrent) {
-  const std::string path = std::string(HIDANE_SOURCE_DIR) + "/docs/config.md";
-  if (std::getenv("HIDANE_WRITE_DOCS") != nullptr) std::ofstream(path) << ConfigDoc();
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  EXPECT_EQ(text.str(), ConfigDoc()) << "run this test with HIDANE_WRITE_DOCS=1";
 }
 
 }  // namespace

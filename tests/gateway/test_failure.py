@@ -327,3 +327,19 @@ def test_an_idle_connection_that_the_engine_closes_costs_no_request(engines, gat
         assert answer.status == 200, i
     assert len(engine.requests) == 100
     assert len({r.body for r in engine.requests}) == 100
+
+
+def test_an_engine_that_only_claims_to_be_healthy_is_taken_out(engines, gateway):
+    """A18: `/health` says 200, completions never bring a byte."""
+    liar, fine = engines(), engines()
+    liar.script = lambda x: x.wait_gone() and x.close()
+    proxy = gateway(liar, fine, sets=["routing.policy=round_robin",
+                                      "timeouts.first_byte_ms=150"])
+    for i in range(8):
+        proxy.post(chat(f"q{i}"))
+    assert {w["name"]: w["health"] for w in proxy.workers()} == {"w0": "ejected", "w1": "up"}
+    before = len(liar.requests)
+    assert before <= 3
+    for i in range(5):
+        assert proxy.post(chat(f"then {i}")).status == 200
+    assert len(liar.requests) == before
