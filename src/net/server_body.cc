@@ -48,13 +48,18 @@ Task<Status> Connection::ReadLength(Buffer& body) {
   body_left_ -= held.size();
   Consume(held.size());
   while (body_left_ > 0) {
-    auto room = body.Prepare(std::min<uint64_t>(body_left_, kBodyStep));
-    room = room.first(std::min<uint64_t>(body_left_, room.size()));
-    const IoResult read = stream_.Read(room);
+    const auto room = body.Prepare(std::min<uint64_t>(body_left_, kBodyStep));
+    // One byte more than the body has, into the padding: a read that comes short of it says that
+    // nothing waits behind, and the next head is not asked for in vain.
+    const bool to_end = body_left_ <= room.size();
+    const size_t most = to_end ? body_left_ + 1 : room.size();
+    const IoResult read = stream_.Read({room.data(), most});
     if (read.io == Io::kDone) {
-      body.Commit(read.n);
-      body_left_ -= read.n;
-      window_bytes_ += read.n;
+      const size_t n = std::min<uint64_t>(read.n, body_left_);
+      if (read.n > n) in_.Append({room.data() + n, 1});
+      body.Commit(n);
+      body_left_ -= n;
+      window_bytes_ += n;
     } else if (read.io == Io::kWouldBlock) {
       const Status waited = co_await BodyWait();
       if (!waited) co_return waited;

@@ -106,6 +106,25 @@ TEST(ServerTest, ABodyIsNeverReadAsARequest) {  // H13
   EXPECT_EQ(Times(seen, "HTTP/1.1 401"), 2u);
 }
 
+Task<> Count(Exchange& x) {
+  const auto body = co_await x.ReadBody(1 << 20);
+  ResponseHead head;
+  const std::string text = body ? std::to_string(body->size()) + "!" : "refused";
+  static_cast<void>(co_await x.Respond(std::move(head), text));
+}
+
+// The read that ends a body looks one byte further.
+TEST(ServerTest, ALargeBodyEndsWhereTheNextRequestBegins) {
+  LoopbackServer server(Count);
+  RawSocket client(server.address());
+  client.Send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\nx");
+  std::this_thread::sleep_for(milliseconds(20));  // the handler reads the body on its own
+  client.Send(std::string(99'999, 'x') + std::string(kLast));
+  const std::string seen = client.ReadToEnd();
+  EXPECT_LT(seen.find("100000!"), seen.find("0!<end>"));
+  EXPECT_TRUE(Has(seen, "\r\n\r\n0!<end>"));
+}
+
 TEST(ServerTest, RefusalsCloseAndNothingBehindThemIsParsed) {
   LoopbackServer server(Mirror);
   const std::string seen =
