@@ -25,13 +25,13 @@ namespace {
 constexpr const char* kUsage =
     "usage: model_bench [--model FILE] [--threads N] [--precision auto|f32|bf16] [--chunk N]\n"
     "                   [--cases prefill:512,decode:8,...] [--steps N] [--context N]\n"
-    "                   [--reference] [--profile] [--cpu] [--json]\n"
+    "                   [--weight-cache DIR] [--reference] [--profile] [--cpu] [--json]\n"
     "--cpu counts the process's CPU time: for a machine that is not quiet, with --threads 1\n";
 
 struct Arguments {
   std::string model = HIDANE_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
   std::string cases = "prefill:512,prefill:2048,prefill:8000,decode:1,decode:8,decode:32";
-  std::string precision = "auto";
+  std::string precision = "auto", weight_cache;
   uint32_t threads = 2, chunk = 512, steps = 64, context = 128;
   bool reference = false, profile = false, cpu = false, json = false;
 };
@@ -60,10 +60,11 @@ std::optional<Arguments> ParseArguments(char** argv) {
                        : flag == "--steps"   ? &a.steps
                        : flag == "--context" ? &a.context
                                              : nullptr;
-    std::string* text = flag == "--model"       ? &a.model
-                        : flag == "--cases"     ? &a.cases
-                        : flag == "--precision" ? &a.precision
-                                                : nullptr;
+    std::string* text = flag == "--model"          ? &a.model
+                        : flag == "--cases"        ? &a.cases
+                        : flag == "--weight-cache" ? &a.weight_cache
+                        : flag == "--precision"    ? &a.precision
+                                                   : nullptr;
     if (value == nullptr || (number == nullptr && text == nullptr)) return std::nullopt;
     if (number != nullptr && !ParseNumber(value, *number)) return std::nullopt;
     if (text != nullptr) *text = value;
@@ -162,6 +163,7 @@ int Run(const Arguments& a) {
   options.precision = a.precision == "f32"    ? Precision::kF32
                       : a.precision == "bf16" ? Precision::kBf16
                                               : Precision::kAuto;
+  options.weight_cache_dir = a.weight_cache;
   options.reference_kernels = a.reference;
   auto kernels = KernelsFor(a.model, options);
   if (!kernels) {

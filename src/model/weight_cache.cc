@@ -11,7 +11,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/assert.h"
 #include "base/hash.h"
+#include "model/huge_pages.h"
 
 namespace hidane::model {
 namespace {
@@ -21,6 +23,8 @@ constexpr uint32_t kVersion = 1;
 constexpr uint64_t kMagic = 0x5448'4749'4557'4448;  // "HDWEIGHT"
 constexpr uint64_t kPage = 4096;
 constexpr uint32_t kMatricesMax = 65536;
+constexpr size_t kHugePage = size_t{2} << 20, kGrowBytes = 16 * kHugePage;
+constexpr size_t kFileBytesMax = size_t{256} << 30, kReservedBytes = kFileBytesMax + kHugePage;
 
 struct Header {
   uint64_t magic;
@@ -60,6 +64,7 @@ bool Valid(const Entry& e, std::span<const std::byte> file) {
 Result<WeightCache> WeightCache::Open(const std::string& path) {
   HIDANE_TRY(MappedFile mapped, MappedFile::Open(path));
   const std::span<const std::byte> file = mapped.bytes();
+  AdviseHugePages(const_cast<std::byte*>(file.data()), file.size());
   Header header;
   if (file.size() < sizeof header) return Fail(Broken(path, "shorter than its header"));
   std::memcpy(&header, file.data(), sizeof header);
@@ -84,39 +89,56 @@ Result<WeightCache> WeightCache::Open(const std::string& path) {
 }
 
 Result<std::unique_ptr<WeightCacheBuilder>> WeightCacheBuilder::Make(const std::string& path) {
-  std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  const int fd = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return Fail(SystemError(Code::kUnavailable, temporary));
+  void* const reserved = ::mmap(nullptr, kReservedBytes, PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return Fail(SystemError(Code::kUnavailable, path));
   std::unique_ptr<WeightCacheBuilder> builder(
-      new WeightCacheBuilder(path, std::move(temporary), fd));
+      new WeightCacheBuilder(path, static_cast<std::byte*>(reserved)));
+  // Huge pages need address and offset to agree in their lower bits.
+  const auto address = reinterpret_cast<uintptr_t>(reserved);
+  builder->base_ = builder->reserved_ + (kHugePage - address % kHugePage) % kHugePage;
+  std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  builder->fd_ = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (builder->fd_ < 0) return Fail(SystemError(Code::kUnavailable, temporary));
+  builder->temporary_ = std::move(temporary);
   builder->end_ = kPage;  // the header's
   return builder;
 }
 
 WeightCacheBuilder::~WeightCacheBuilder() {
-  for (const PackedMatrix& m : matrices_)
-    ::munmap(const_cast<std::byte*>(m.data), PackedBytes(m.type, m.rows, m.cols));
-  ::close(fd_);
+  ::munmap(reserved_, kReservedBytes);
+  if (fd_ >= 0) ::close(fd_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-Result<std::byte*> WeightCacheBuilder::Add(PanelType type, uint32_t rows, uint32_t cols) {
-  if (given_up_) return Fail(Code::kUnavailable, "given up");
-  const size_t bytes = PackedBytes(type, rows, cols);
+Status WeightCacheBuilder::Grow(uint64_t to) {
+  if (given_up_ || to > kFileBytesMax) return Fail(Code::kTooLarge, "given up");
+  if (to <= mapped_) return {};
   given_up_ = true;  // unless all goes well
+  const uint64_t bytes = (to - mapped_ + kGrowBytes - 1) / kGrowBytes * kGrowBytes;
   // Blocks are allocated now: writing to a mapping without any left would be a SIGBUS.
-  const int error = ::posix_fallocate(fd_, static_cast<off_t>(end_), static_cast<off_t>(bytes));
-  if (error != 0) {
+  const auto at = static_cast<off_t>(mapped_), size = static_cast<off_t>(bytes);
+  if (const int error = ::posix_fallocate(fd_, at, size); error != 0) {
     errno = error;
     return Fail(SystemError(Code::kResourceExhausted, temporary_));
   }
-  void* const at =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(end_));
-  if (at == MAP_FAILED) return Fail(SystemError(Code::kResourceExhausted, temporary_));
-  matrices_.push_back({type, rows, cols, static_cast<std::byte*>(at)});
-  end_ = PageEnd(end_ + bytes);
+  std::byte* const address = base_ + mapped_;
+  constexpr int kFlags = MAP_SHARED | MAP_FIXED;
+  if (::mmap(address, bytes, PROT_READ | PROT_WRITE, kFlags, fd_, at) == MAP_FAILED)
+    return Fail(SystemError(Code::kResourceExhausted, temporary_));
+  AdviseHugePages(address, bytes);
+  mapped_ += bytes;
   given_up_ = false;
-  return static_cast<std::byte*>(at);
+  return {};
+}
+
+Result<std::byte*> WeightCacheBuilder::Add(PanelType type, uint32_t rows, uint32_t cols) {
+  const size_t bytes = PackedBytes(type, rows, cols);
+  HIDANE_CHECK_OK(Grow(end_ + bytes));
+  std::byte* const at = base_ + end_;
+  matrices_.push_back({type, rows, cols, at});
+  end_ = PageEnd(end_ + bytes);
+  return at;
 }
 
 Status WeightCacheBuilder::Publish() {
@@ -128,18 +150,22 @@ Status WeightCacheBuilder::Publish() {
     table.push_back(
         {static_cast<uint32_t>(m.type), m.rows, m.cols, 0, offset, Xxh3(m.data, bytes)});
     offset = PageEnd(offset + bytes);
-    ::mprotect(const_cast<std::byte*>(m.data), bytes, PROT_READ);
   }
   const size_t bytes = table.size() * sizeof(Entry);
   const Header header{kMagic, kVersion, static_cast<uint32_t>(table.size()), offset,
                       Xxh3(table.data(), bytes)};
   const bool written =
+      ::ftruncate(fd_, static_cast<off_t>(offset + bytes)) == 0 &&
       ::pwrite(fd_, table.data(), bytes, static_cast<off_t>(offset)) ==
           static_cast<ssize_t>(bytes) &&
       ::pwrite(fd_, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
   if (!written || ::rename(temporary_.c_str(), path_.c_str()) != 0)
     return Fail(SystemError(Code::kUnavailable, path_));
   temporary_.clear();
+  // The same addresses and bytes once more, as a reader maps them: read-only, in one piece that
+  // huge pages fit into.
+  HIDANE_ASSERT(::mmap(base_, end_, PROT_READ, MAP_SHARED | MAP_FIXED, fd_, 0) != MAP_FAILED);
+  AdviseHugePages(base_, end_);
   return {};
 }
 

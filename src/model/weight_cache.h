@@ -30,8 +30,8 @@ struct WeightCache {
 };
 
 /// Writes such a file under another name, a matrix at a time, and renames it when it is whole.
-/// What was allocated stays mapped, shared with later readers, for the builder's life. A builder
-/// that goes without having published leaves nothing behind.
+/// What was added stays mapped at its address, shared with later readers, for the builder's life. A
+/// builder that goes without having published leaves nothing behind.
 class WeightCacheBuilder {
  public:
   /// kUnavailable if the file can't be made.
@@ -48,14 +48,17 @@ class WeightCacheBuilder {
   Status Publish();
 
  private:
-  WeightCacheBuilder(std::string path, std::string temporary, int fd)
-      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  WeightCacheBuilder(std::string path, std::byte* reserved)
+      : path_(std::move(path)), reserved_(reserved) {}
+  Status Grow(uint64_t to);
 
   std::string path_, temporary_;
-  int fd_;
+  int fd_ = -1;
+  std::byte* reserved_;        ///< addresses
+  std::byte* base_ = nullptr;  ///< the file's first byte, among them
   bool given_up_ = false;
-  uint64_t end_;                        ///< of the file so far
-  std::vector<PackedMatrix> matrices_;  ///< mapped one by one
+  uint64_t mapped_ = 0, end_ = 0;  ///< of the file so far; end_: what is in use
+  std::vector<PackedMatrix> matrices_;
 };
 
 /// `dir`/NAME where NAME says which model file, packing and operand type the cache is for: the

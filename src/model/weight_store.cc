@@ -72,7 +72,7 @@ std::byte* WeightStore::Allocate(PanelType type, const WeightView& view) {
     const Result<std::byte*> room = builder_->Add(type, view.rows, view.cols);
     if (room) return *room;  // else Finish will tell
   }
-  return owned_.emplace_back().Get<std::byte>(PackedBytes(type, view.rows, view.cols));
+  return owned_.Allocate(PackedBytes(type, view.rows, view.cols));
 }
 
 void WeightStore::Finish() {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "model/huge_pages.h"
 #include "model/kernels.h"
-#include "model/scratch.h"
 #include "model/weight_cache.h"
 
 namespace hidane::model {
@@ -38,8 +38,8 @@ class WeightStore {
   std::optional<WeightCache> cache_;
   size_t next_ = 0;  ///< of the cache's matrices
   std::unique_ptr<WeightCacheBuilder> builder_;
-  int lock_ = -1;               ///< held while building
-  std::vector<Scratch> owned_;  ///< matrices in this process's memory
+  int lock_ = -1;    ///< held while building
+  HugeArena owned_;  ///< matrices in this process's memory
 };
 
 }  // namespace hidane::model
