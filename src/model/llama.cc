@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "base/assert.h"
@@ -29,13 +28,6 @@ std::vector<float> Values(const GgufTensor* tensor) {
 }
 
 }  // namespace
-
-Activations::Activations(size_t rows, size_t width) : width_(width) {
-  constexpr size_t kCacheLine = 64;
-  const size_t bytes = (rows * width * sizeof(float) + kCacheLine - 1) / kCacheLine * kCacheLine;
-  data_.reset(static_cast<float*>(std::aligned_alloc(kCacheLine, bytes)));
-  if (data_ == nullptr) throw std::bad_alloc();
-}
 
 Llama::Llama(Parts parts, const LlamaTensors& tensors, const ModelOptions& options)
     : parts_(std::move(parts)),

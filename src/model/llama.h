@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +9,7 @@
 #include "model/kernels.h"
 #include "model/kv_memory.h"
 #include "model/model.h"
+#include "model/scratch.h"
 #include "model/weights.h"
 
 namespace hidane::model {
@@ -17,17 +17,15 @@ namespace hidane::model {
 /// Scratch for one kind of activation, [rows][width] f32, on a cache line. Not initialised.
 class Activations {
  public:
-  Activations(size_t rows, size_t width);
-  Rows from(size_t column) const { return {data_.get() + column, width_}; }
-  ConstRows read(size_t column = 0) const { return {data_.get() + column, width_}; }
+  Activations(size_t rows, size_t width) : width_(width), data_(memory_.Get<float>(rows * width)) {}
+  Rows from(size_t column) const { return {data_ + column, width_}; }
+  ConstRows read(size_t column = 0) const { return {data_ + column, width_}; }
   operator Rows() const { return from(0); }
 
  private:
-  struct Free {
-    void operator()(float* p) const { std::free(p); }
-  };
+  Scratch memory_;
   size_t width_;
-  std::unique_ptr<float, Free> data_;
+  float* data_;
 };
 
 /// The llama graph over a set of kernels:
