@@ -27,20 +27,30 @@ class PolicyRun {
     setup_.run.concurrency = options.clients;
   }
 
-  /// Switches to `policy`, empties every engine's prefix cache and warms up; seconds that it took.
-  Result<double> Begin(const std::string& policy) {
+  /// Switches to `policy` and empties every engine's prefix cache.
+  Status Begin(const std::string& policy) {
     policy_ = policy;
+    warmup_.clear();
     HIDANE_CHECK_OK(
         Expect200({.url = options_.admin_url}, "/hidane/policy",
                   JsonWriter().BeginObject().Field("policy", policy).EndObject().str()));
     for (const load::Target& engine : setup_.engines) {
       HIDANE_CHECK_OK(Expect200(engine, "/reset_prefix_cache", ""));
     }
-    setup_.run.on_progress = ShowProgress(line_, policy + ", warm-up");
+    return {};
+  }
+
+  /// At most `rounds` rounds, and no further one once `limit_s` are over; how many it were.
+  Result<uint32_t> WarmUp(uint32_t rounds, double limit_s) {
+    setup_.run.on_progress = ShowProgress(line_, policy_ + ", warm-up");
     const TimePoint start = SteadyClock().Now();
-    HIDANE_TRY(warmup_, load::WarmUp(setup_, workload_, 1));
-    if (warmup_.size() < options_.tenants) return Fail(Code::kCancelled, "stopped");
-    return Seconds(SteadyClock().Now() - start);
+    uint32_t round = 0;
+    while (round < rounds && Seconds(SteadyClock().Now() - start) < limit_s) {
+      HIDANE_TRY(const auto outcomes, load::WarmUp(setup_, workload_, round++));
+      if (outcomes.size() < options_.tenants) return Fail(Code::kCancelled, "stopped");
+      warmup_.insert(warmup_.end(), outcomes.begin(), outcomes.end());
+    }
+    return round;
   }
 
   Result<load::Measurement> Finish(std::span<const load::PlannedRequest> plan) {
@@ -59,13 +69,11 @@ class PolicyRun {
   std::vector<load::Outcome> warmup_;
 };
 
-/// How many requests both runs can take within the budget, judged by the first warm-up, in which
-/// every request is cold. Thrashing costs a request about that much, the cure at most half of it.
-/// Many are wanted: only what an engine held before can be recomputed.
-uint32_t RequestsFor(const DemoOptions& options, double warmup_s) {
-  constexpr double kColdCosts = 1.5;  // of one request run under each policy
-  const double left = Seconds(options.budget) - 2 * warmup_s;
-  const double requests = left / kColdCosts * options.tenants / std::max(warmup_s, 1e-3);
+/// How many requests both runs can take within the budget, judged by the first warm-up, which is
+/// under round_robin too. The cure costs at most half of that a request.
+uint32_t RequestsFor(const DemoOptions& options, uint32_t warmups, double warmup_s) {
+  const double each_s = 1.5 * warmup_s / warmups;
+  const double requests = Seconds(options.budget) / std::max(each_s, 1e-3) - warmups;
   return static_cast<uint32_t>(
       std::clamp<double>(requests, options.requests_min, options.requests_max));
 }
@@ -74,7 +82,8 @@ uint32_t RequestsFor(const DemoOptions& options, double warmup_s) {
 
 uint32_t DemoKvTokens(const DemoOptions& o, uint32_t engines) {
   const double share = 1.30 * o.tenants / std::max(engines, 1u) * o.static_tokens;
-  const uint32_t running = o.clients * (o.own_tokens + o.output_tokens);
+  const uint32_t clients = (2 * o.clients + engines - 1) / std::max(engines, 1u);
+  const uint32_t running = clients * (o.own_tokens + o.output_tokens);
   return static_cast<uint32_t>(share) + running;
 }
 
@@ -90,11 +99,20 @@ Result<DemoResult> RunDemo(const DemoOptions& options, ProgressLine& line) {
   HIDANE_TRY(wanted.model, load::FirstModel(gateway));
   HIDANE_TRY(const load::Workload workload, load::Calibrate(gateway, wanted));
 
-  DemoResult result{.warmups = options.tenants};
+  DemoResult result;
   PolicyRun run(options, workload, line);
+  // Once each agent has been at each engine nothing is seen for the first time any more. A slow
+  // machine makes do with fewer rounds.
+  uint32_t rounds = static_cast<uint32_t>(options.engine_urls.size());
   for (const char* policy : {"round_robin", "prefix"}) {
-    HIDANE_TRY(const double warmup_s, run.Begin(policy));
-    if (result.rows.empty()) wanted.requests = RequestsFor(options, warmup_s);
+    const TimePoint start = SteadyClock().Now();
+    HIDANE_CHECK_OK(run.Begin(policy));
+    HIDANE_TRY(rounds, run.WarmUp(rounds, Seconds(options.budget) / 4));
+    if (result.rows.empty()) {
+      wanted.requests =
+          RequestsFor(options, rounds * options.tenants, Seconds(SteadyClock().Now() - start));
+      result.warmups = rounds;
+    }
     HIDANE_TRY(const load::Measurement measured, run.Finish(load::MakePlan(wanted)));
     result.rows.push_back(measured.row);
     if (measured.row.errors > 0) {

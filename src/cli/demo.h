@@ -15,7 +15,7 @@ struct DemoOptions {
   std::string gateway_url, admin_url;
   std::vector<std::string> engine_urls;
   uint32_t tenants = 16, static_tokens = 1000, own_tokens = 50, output_tokens = 24, clients = 8;
-  uint32_t requests_min = 60, requests_max = 320;
+  uint32_t requests_min = 60, requests_max = 240;
   uint64_t seed = 1;
   Duration budget = std::chrono::seconds(150);  ///< for both runs, their warm-ups included
 };
@@ -23,7 +23,7 @@ struct DemoOptions {
 struct DemoResult {
   std::vector<load::Row> rows = {};  ///< round_robin, prefix
   std::string errors = {};           ///< one line a policy that had any
-  uint32_t warmups = 0;              ///< requests before each run, not counted
+  uint32_t warmups = 0;              ///< requests of each agent before each run, not counted
 
   /// The cure shows: no errors, more hits, an earlier first token at p99.
   bool cured() const;
@@ -32,7 +32,8 @@ struct DemoResult {
 };
 
 /// KV tokens that each engine of the demo gets: room for 1.3 times its fair share of the tenants'
-/// static prefixes and for what all clients run, so that placement decides whether they fit.
+/// static prefixes and for what twice its share of the clients run, so that placement decides
+/// whether they fit.
 uint32_t DemoKvTokens(const DemoOptions& options, uint32_t engines);
 
 /// Runs it. kCancelled on Ctrl-C; other errors name the process that doesn't answer.

@@ -65,7 +65,11 @@ Result<Measured> MeasureAll(Options& options) {
   ProgressLine line;
   setup.run.on_progress = ShowProgress(line, "warm-up");
   const uint32_t rounds = options.trace.empty() ? options.warmups : 0;
-  HIDANE_TRY(const auto warmup, load::WarmUp(setup, workload, rounds));
+  std::vector<load::Outcome> warmup;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    HIDANE_TRY(const auto outcomes, load::WarmUp(setup, workload, round));
+    warmup.insert(warmup.end(), outcomes.begin(), outcomes.end());
+  }
   setup.run.on_progress = ShowProgress(line, options.label);
   HIDANE_TRY(load::Measurement run, load::Measure(setup, workload, plan, options.label, warmup));
   return Measured{std::move(run), warmup.size()};

@@ -42,7 +42,8 @@ void ShowResult(const DemoResult& demo, const DemoOptions& options, uint32_t eng
   fmt::print(
       out,
       "\n{} engines, {} agents with {} tokens of tool schemas each, {} clients; room for {:.1f} "
-      "agents per engine.\n{} warm-up requests before each run, not counted.\n\n{}\n{}{}\n\n",
+      "agents per engine.\n{} warm-up requests of each agent before each run, not counted.\n\n"
+      "{}\n{}{}\n\n",
       engines, options.tenants, options.static_tokens, options.clients,
       1.30 * options.tenants / engines, demo.warmups, load::RowsTable(demo.rows), demo.errors,
       demo.Meaning());

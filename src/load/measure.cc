@@ -66,12 +66,11 @@ Result<Workload> Calibrate(const Target& target, WorkloadOptions options) {
   return Workload(std::move(options), ratio);
 }
 
-Result<std::vector<Outcome>> WarmUp(const Setup& setup, const Workload& workload, uint32_t rounds) {
+Result<std::vector<Outcome>> WarmUp(const Setup& setup, const Workload& workload, uint32_t round) {
+  const uint32_t tenants = workload.options().tenants;
   std::vector<PlannedRequest> plan;
-  for (uint32_t round = 0; round < rounds; ++round) {
-    for (uint32_t tenant = 0; tenant < workload.options().tenants; ++tenant) {
-      plan.push_back(workload.Extra(tenant, 100 + round));
-    }
+  for (uint32_t i = 0; i < tenants; ++i) {
+    plan.push_back(workload.Extra((i + round) % tenants, 100 + round));
   }
   RunOptions closed = setup.run;
   closed.concurrency = std::max<uint32_t>(1, setup.run.concurrency);

@@ -23,15 +23,18 @@ struct Setup {
   RunOptions run = {};
 };
 
-/// `rounds` requests of each tenant, none of them counted: what follows measures a running system.
-Result<std::vector<Outcome>> WarmUp(const Setup& setup, const Workload& workload, uint32_t rounds);
+/// One request of each tenant, none of them counted, so that what follows measures a running
+/// system. Round k begins with tenant k: under round_robin, n rounds bring every tenant to each of
+/// n engines.
+Result<std::vector<Outcome>> WarmUp(const Setup& setup, const Workload& workload, uint32_t round);
 
 struct Measurement {
   Row row;
   std::vector<Outcome> outcomes;
 };
 
-/// Engine counters, run, engine counters: one row named `policy`. `warmup` is what WarmUp returned.
+/// Engine counters, run, engine counters: one row named `policy`. `warmup` is all that WarmUp
+/// returned.
 Result<Measurement> Measure(const Setup& setup, const Workload& workload,
                             std::span<const PlannedRequest> plan, std::string_view policy,
                             std::span<const Outcome> warmup);
