@@ -67,6 +67,7 @@ def fleet(folder, engines=2, kv_tokens=8192, gateway_args=(), engine_args=()):
         upstreams = [word for engine in started for word in ("--upstream", engine.url)]
         started.append(Process("gateway", "--listen", "127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0",
                                *upstreams, *gateway_args, log=folder / "gateway.log"))
+        served_model(started[-1].url)  # the gateway has asked its engines
         yield started[-1], started[:-1]
     finally:
         for process in reversed(started):
