@@ -233,6 +233,11 @@ HttpError ParseRequestHead(std::string_view head, const HeadLimits& limits, Requ
   if (length == 0 && meta.framing == Framing::kLength) meta.framing = Framing::kNone;
   out.body_size = length;
   if (meta.framing == Framing::kChunked) out.body_size.reset();
+  // Nobody behind us unpacks a body, so nobody can be made to by a small one.
+  const auto content = out.headers.Get("content-encoding");
+  if (content && !EqualsNoCase(*content, "identity") && meta.framing != Framing::kNone) {
+    return {415, "Content-Encoding of a request"};
+  }
   meta.keep_alive = !g.close && (!meta.http_1_0 || g.keep_alive);
   if (g.expect && !meta.http_1_0) {
     if (!EqualsNoCase(*g.expect, "100-continue")) return {417, "unknown expectation"};

@@ -155,6 +155,13 @@ const Attack kLine[] = {
     {"unknown expectation", Post("Expect: 200-ok\r\nContent-Length: 1\r\n"), 417},
     {"lower case version", "GET / http/1.1\r\nHost: h\r\n\r\n", 400},
 };
+const Attack kContent[] = {
+    // H5
+    {"gzip", Post("Content-Encoding: gzip\r\nContent-Length: 9\r\n"), 415},
+    {"chunked gzip", Post("Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"), 415},
+    {"two codings", Post("Content-Encoding: identity, br\r\nContent-Length: 9\r\n"), 415},
+};
+INSTANTIATE_TEST_SUITE_P(Content, AttackTest, testing::ValuesIn(kContent));
 INSTANTIATE_TEST_SUITE_P(Length, AttackTest, testing::ValuesIn(kLength));
 INSTANTIATE_TEST_SUITE_P(Fields, AttackTest, testing::ValuesIn(kFields));
 INSTANTIATE_TEST_SUITE_P(Coding, AttackTest, testing::ValuesIn(kCoding));
