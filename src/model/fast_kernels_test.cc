@@ -100,7 +100,8 @@ TEST_P(FastKernels, LinearIsWithinItsBound) {
       const auto fast = fast_->MakeLinear(parts), reference = reference_->MakeLinear(parts);
       const uint32_t n = fast->out();
       ASSERT_EQ(n, 153u);
-      for (const uint32_t m : {1u, 3u, 15u, 16u, 17u, 40u, 67u}) {
+      for (const uint32_t m : {1u, 3u, 15u, 16u, 17u, 40u, 67u, 290u}) {
+        if (m == 290 && (k < 1536 || type != TensorType::kQ4_1)) continue;  // bands of rows
         const size_t stride = n + 5;
         const std::vector<float> x = RandomFloats(m * size_t{k});
         std::vector<float> y = RandomFloats(m * stride), wanted = y;

@@ -54,20 +54,35 @@ class FastLinear final : public Linear {
     args.a_col = 1;
     args.ldc = y.stride;
     SetLeft(x, m, args);
-    const Call call{args, y, output == Output::kAdd, Chunk(few ? kFewInputs : kManyInputs)};
-    context_.pool.ForEach(static_cast<uint32_t>(groups.size()),
-                          [&](uint32_t task, uint32_t thread) {
-                            Compute(call, groups[task], context_.per_thread[thread]);
-                          });
+    const Call call{args, y, output == Output::kAdd, few, Chunk(few ? kFewInputs : kManyInputs)};
+    const auto n_groups = static_cast<uint32_t>(groups.size());
+    const uint32_t rows = RowsAtOnce(), bands = (m + rows - 1) / rows;
+    context_.pool.ForEach(bands * n_groups, [&](uint32_t task, uint32_t thread) {
+      const Call band = Band(call, task / n_groups * rows, rows);
+      Compute(band, groups[task % n_groups], context_.per_thread[thread]);
+    });
   }
 
  private:
   struct Call {
     GemmArgs<T> args;
     Rows y;
-    bool add;
+    bool add, few;
     uint32_t chunk;
   };
+
+  /// Rows whose left operand stays in the second-level cache while all groups pass over it.
+  uint32_t RowsAtOnce() const {
+    constexpr size_t kBytes = 768 << 10, kUnit = 2 * kRowPad;
+    return static_cast<uint32_t>(std::max(size_t{1}, kBytes / sizeof(T) / in_ / kUnit) * kUnit);
+  }
+
+  static Call Band(Call call, uint32_t row, uint32_t rows) {
+    call.args.a += row * call.args.a_row;
+    call.args.m = std::min(rows, call.args.m - row);
+    call.y.data += row * call.y.stride;
+    return call;
+  }
 
   void AddGroups(uint32_t width, std::vector<Group>& groups) const {
     const auto matrix = static_cast<uint32_t>(matrices_.size() - 1);
@@ -115,7 +130,7 @@ class FastLinear final : public Linear {
       return false;
     } else {
       const PackedMatrix& matrix = matrices_[group.matrix];
-      if (call.args.m > kFewRows || !Decodes(matrix.type) || whole < group.panels) return false;
+      if (!call.few || !Decodes(matrix.type) || whole < group.panels) return false;
       const uint32_t blocks = in_ / kBlockInputs;
       const std::byte* const w =
           matrix.data + size_t{group.panel} * blocks * BlockBytes(matrix.type);
