@@ -51,10 +51,7 @@ size_t NextBreak(std::string_view text, size_t from) {
 }  // namespace
 
 bool UsageFilter::Keep(std::string_view event) {
-  if (event.find(kUsageKey) == std::string_view::npos) {
-    if (event.size() < 64 && event.find("[DONE]") != std::string_view::npos) saw_done_ = true;
-    return true;
-  }
+  if (event.find(kUsageKey) == std::string_view::npos) return true;
   const std::string_view data = DataOf(event);
   simdjson::dom::element root, usage, choices;
   if (ThreadParser().parse(data.data(), data.size()).get(root) != simdjson::SUCCESS) return true;

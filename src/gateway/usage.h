@@ -32,8 +32,7 @@ class UsageFilter {
   std::string_view Finish();
 
   const std::optional<Usage>& usage() const { return usage_; }
-  bool saw_done() const { return saw_done_; }  ///< `data: [DONE]` went by
-  bool mid_event() const { return unread_; }   ///< part of an unfinished event has gone out
+  bool mid_event() const { return unread_; }  ///< part of an unfinished event has gone out
 
  private:
   class Pass;
@@ -49,7 +48,6 @@ class UsageFilter {
   bool line_empty_ = true;  // no byte yet on the current line
   bool skip_lf_ = false;    // the last byte was a CR: an LF now belongs to it
   bool last_kept_ = true;   // what became of the event before
-  bool saw_done_ = false;
   std::optional<Usage> usage_;
 };
 

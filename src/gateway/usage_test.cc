@@ -29,7 +29,6 @@ std::string Stream(const std::vector<std::string>& events, const std::string& li
 struct Outcome {
   std::string bytes;
   std::optional<Usage> usage;
-  bool done;
 };
 
 Outcome Filtered(bool remove, std::string_view in, const std::vector<size_t>& cuts,
@@ -44,14 +43,13 @@ Outcome Filtered(bool remove, std::string_view in, const std::vector<size_t>& cu
   }
   bytes += filter.Feed(in.substr(from));
   bytes += filter.Finish();
-  return {bytes, filter.usage(), filter.saw_done()};
+  return {bytes, filter.usage()};
 }
 
 TEST(UsageFilterTest, TakesOutTheUsageOnlyEventAndNothingElse) {
   const Outcome out = Filtered(true, Stream({kText, kEarlyNull, kUsageOnly, kDone}), {});
   EXPECT_EQ(out.bytes, Stream({kText, kEarlyNull, kDone}));
   EXPECT_EQ(out.usage, (Usage{7, 4, 2}));
-  EXPECT_TRUE(out.done);
 }
 
 TEST(UsageFilterTest, LeavesUsageThatComesWithAChoice) {
