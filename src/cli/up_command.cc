@@ -88,6 +88,8 @@ Exit Run(Options& options) {
   const auto model = FindModel(options.fleet.model);
   if (!model) return Report(model.error(), "run tools/fetch_model.sh or pass --model FILE.gguf");
   options.fleet.model = *model;
+  const auto logs = CacheDir("logs");
+  if (!logs) return Report(logs.error(), "set XDG_CACHE_HOME to a folder you may write to");
   DemoOptions demo;
   if (options.fleet.kv_tokens == 0) {
     options.fleet.kv_tokens = DemoKvTokens(demo, options.fleet.engines);
@@ -104,7 +106,7 @@ Exit Run(Options& options) {
     const auto shown = Show(options, *fleet, demo, line);
     line.Clear();
     if (!shown && shown.error().code == Code::kCancelled) return Exit::kDone;
-    if (!shown) return Report(shown.error(), "see the logs in ~/.cache/hidane/logs");
+    if (!shown) return Report(shown.error(), "see the logs in " + *logs);
     if (options.demo_only) return shown->cured() ? Exit::kDone : Exit::kNotSo;
   }
   KeepServing(*fleet, options.fleet.model, line);

@@ -158,6 +158,12 @@ TEST(Shares, FirstSightAtAWorkerIsNotRecompute) {
   EXPECT_DOUBLE_EQ(shares.recompute, 80.0 / 240);
 }
 
+TEST(Shares, NothingIsSaidWithoutStaticTokens) {
+  const Outcome o = Ok(0, 0, 1, 2);
+  const std::vector<uint32_t> none = {0};
+  EXPECT_TRUE(std::isnan(EstimateShares({}, {&o, 1}, none).recompute));
+}
+
 TEST(Shares, EnginesOwnClocksWin) {
   const auto before = ParseEngineCounters(
       "hidane_engine_busy_seconds_total 1\nhidane_engine_prefill_seconds_total 1\n"

@@ -106,6 +106,10 @@ Shares EstimateShares(std::span<const Outcome> warmup, std::span<const Outcome> 
     work += o.prompt_tokens > o.cached_tokens ? o.prompt_tokens - o.cached_tokens : 0;
     work += kOutputTokenCost * o.completion_tokens;
   }
+  // A trace has no static prefixes of which anything could be said.
+  const bool known = std::any_of(static_tokens.begin(), static_tokens.end(),
+                                 [](uint32_t tokens) { return tokens > 0; });
+  if (!known) return {.recompute = kUnknown, .static_prefill = kUnknown};
   return {.recompute = Ratio(recomputed, work), .static_prefill = Ratio(missed_static, work)};
 }
 
