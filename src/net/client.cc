@@ -103,6 +103,7 @@ Task<Status> ClientStream::Impl::Connect() {
   if (upstream->stream.ConnectError() != 0) {
     co_return Broken(Failure::kConnect, Code::kUnavailable, "connection refused");
   }
+  upstream->stream.InputWakesWriter();
   upstream->stream.ClearDeadline();
   co_return Status{};
 }
@@ -124,6 +125,9 @@ Task<Status> ClientStream::Impl::WriteAll(std::span<iovec> pieces) {
       co_await upstream->stream.Writable();
       if (upstream->stream.timed_out()) co_return Timeout("takes no more of the request");
       upstream->stream.ClearDeadline();
+      if (aborted) co_return Ended();
+      send_broken = upstream->stream.has_news();  // an early answer: the rest is not wanted
+      if (send_broken) break;
     } else {
       if (aborted) co_return Ended();
       send_broken = true;  // its answer may lie in our buffers all the same

@@ -294,19 +294,22 @@ TEST(ClientTest, AbortIsSeenByTheUpstreamAtOnce) {
 }
 
 TEST(ClientTest, AnAnswerBeforeTheBodyWasTakenIsRead) {
-  Upstreams upstream([](RawListener& listener) {
+  std::promise<void> over;
+  Upstreams upstream([&over](RawListener& listener) {
     RawSocket peer = listener.Accept();
     peer.ReadUntil("\r\n\r\n");
     peer.Send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
-    peer.ReadToEnd();
+    over.get_future().get();  // reads nothing
   });
   Plan plan{.method = "POST",
-            .body = {std::string(8 << 20, 'x')},
+            .body = {std::string(64 << 20, 'x')},
             .timeouts = {},
             .reuse = true,
             .abort_after = {}};
   Caller caller;
   EXPECT_EQ(caller.Call(upstream.address(), plan).status, 413);
+  EXPECT_EQ(caller.pool().idle(), 0u);
+  over.set_value();
 }
 
 Task<> MirrorBody(Exchange& x) {

@@ -113,6 +113,7 @@ void TcpStream::OnEvents(uint32_t events) {
   if ((events & (EPOLLIN | kGone)) != 0) {
     readable_ = true;
     read_.Wake();
+    if (input_wakes_writer_) write_.Wake();
   }
   if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
     writable_ = true;

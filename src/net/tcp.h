@@ -33,6 +33,8 @@ class TcpStream final : Watch, TimerWheel::Timer, ReadyNode {
   /// stream was closed. One waiter each.
   auto Readable() { return read_.Suspend(); }
   auto Writable() { return write_.Suspend(); }
+  /// From now on input wakes who waits in Writable too: an answer may come before a request is out.
+  void InputWakesWriter() { input_wakes_writer_ = true; }
   /// Lets the other coroutines of the loop run: for one that never has to wait.
   auto Yield() {
     yield_ = true;
@@ -66,6 +68,7 @@ class TcpStream final : Watch, TimerWheel::Timer, ReadyNode {
 
   int fd_;
   bool readable_, writable_, hung_up_ = false, timed_out_ = false, yield_ = false;
+  bool input_wakes_writer_ = false;
   Waiter read_, write_;
   std::function<void()> on_hang_up_;
 };
