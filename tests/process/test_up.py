@@ -41,9 +41,15 @@ def alive(pid):
         return False
 
 
+@pytest.fixture
+def up():
+    started = Up()
+    yield started
+    started.process.kill()  # takes its children along: that is what is tested below
+
+
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_process_outlives_it(ending):
-    up = Up()
+def test_no_process_outlives_it(up, ending):
     assert len(up.children) == 3, "two engines and a gateway"
     answer = hidane.call(up.gateway + "/v1/chat/completions",
                          {"model": hidane.served_model(up.gateway), "max_tokens": 4,
