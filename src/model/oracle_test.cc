@@ -77,6 +77,12 @@ Distance Compare(const Expected& expected, std::span<const float> logits, size_t
 
 class Oracle : public testing::Test {
  protected:
+  void SetUp() override {
+#ifdef HIDANE_SANITIZED
+    GTEST_SKIP() << "seconds of kernels in a release build; ten minutes under a sanitizer";
+#endif
+  }
+
   std::unique_ptr<Model> Load(Precision precision, bool reference) {
     if (!std::filesystem::exists(kModel)) return nullptr;
     auto model = Model::Load(
