@@ -8,15 +8,23 @@ shift
 dir=build/$preset
 log=$dir/configure.log
 mkdir -p "$dir"
-if [ ! -f "$dir/build.ninja" ]; then
+
+configure() {  # configure [CMAKE ARGUMENT...]
   echo "hidane: configuring build/$preset"
-  cmake --preset "$preset" >"$log" 2>&1 || {
+  cmake --preset "$preset" "$@" >"$log" 2>&1 || {
     tail -n 20 "$log" >&2
     echo "hidane: configuring failed (log: $log)" >&2
     exit 1
   }
+}
+# Who builds single targets of the release (./hidane) needs no test libraries; they come with the
+# first build of everything.
+if [ "$preset" = release ] && [ $# = 0 ]; then
+  grep -qs '^HIDANE_TESTS:BOOL=ON' "$dir/CMakeCache.txt" && [ -f "$dir/build.ninja" ] ||
+    configure -DHIDANE_TESTS=ON
+elif [ ! -f "$dir/build.ninja" ]; then
+  if [ "$preset" = release ]; then configure -DHIDANE_TESTS=OFF; else configure; fi
 fi
-# ninja -n prints "no work to do" in that case; building says so only when there is some.
 if [ -t 1 ]; then
   NINJA_STATUS="[%f/%t %es] " ninja -C "$dir" "$@"
 else
