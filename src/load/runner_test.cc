@@ -46,9 +46,11 @@ class FakeServer {
     net::ResponseHead head;
     if (play_ == Play::kRefuse) {
       head.status = 429;
-      co_await exchange.Respond(std::move(head), R"({"error":{"message":"full"}})");
+      [[maybe_unused]] const Status sent =
+          co_await exchange.Respond(std::move(head), R"({"error":{"message":"full"}})");
     } else if (play_ == Play::kPlainText) {
-      co_await exchange.Respond(std::move(head), "data: what?\n\n");
+      [[maybe_unused]] const Status sent =
+          co_await exchange.Respond(std::move(head), "data: what?\n\n");
     } else {
       head.headers.Add("content-type", "text/event-stream");
       head.headers.Add("x-hidane-worker", "w1");
@@ -61,7 +63,7 @@ class FakeServer {
   Task<> Say(Exchange& exchange) {
     std::string text;
     net::AppendSse(text, R"({"choices":[{"delta":{"content":"hi"}}]})");
-    co_await exchange.Write(text);
+    [[maybe_unused]] const Status begun = co_await exchange.Write(text);
     if (play_ == Play::kBreakOff) {
       exchange.Abort();
       co_return;
@@ -74,8 +76,8 @@ class FakeServer {
                                "prompt_tokens_details":{"cached_tokens":64}}})");
       net::AppendSse(text, "[DONE]");
     }
-    co_await exchange.Write(text);
-    co_await exchange.Finish();
+    [[maybe_unused]] const Status written = co_await exchange.Write(text);
+    [[maybe_unused]] const Status sent = co_await exchange.Finish();
   }
 
   const Play play_;
