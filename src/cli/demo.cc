@@ -82,7 +82,7 @@ uint32_t RequestsFor(const DemoOptions& options, uint32_t warmups, double warmup
 
 uint32_t DemoKvTokens(const DemoOptions& o, uint32_t engines) {
   const double share = 1.30 * o.tenants / std::max(engines, 1u) * o.static_tokens;
-  const uint32_t clients = (2 * o.clients + engines - 1) / std::max(engines, 1u);
+  const uint32_t clients = (o.clients + engines - 1) / std::max(engines, 1u);
   const uint32_t running = clients * (o.own_tokens + o.output_tokens);
   return static_cast<uint32_t>(share) + running;
 }

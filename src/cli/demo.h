@@ -32,8 +32,8 @@ struct DemoResult {
 };
 
 /// KV tokens that each engine of the demo gets: room for 1.3 times its fair share of the tenants'
-/// static prefixes and for what twice its share of the clients run, so that placement decides
-/// whether they fit.
+/// static prefixes and for what its share of the clients run, so that placement decides whether
+/// they fit.
 uint32_t DemoKvTokens(const DemoOptions& options, uint32_t engines);
 
 /// Runs it. kCancelled on Ctrl-C; other errors name the process that doesn't answer.
