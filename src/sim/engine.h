@@ -14,7 +14,7 @@ namespace hidane::sim {
 
 struct EngineOptions {
   GpuSetup gpu;
-  uint32_t block_size = 64;             ///< tokens of a KV block
+  uint32_t block_size = 64;  ///< tokens of a KV block
   uint32_t max_num_batched_tokens = 8'192;
   uint32_t max_num_seqs = 256;
 };
@@ -30,9 +30,9 @@ struct StepEvent {
 /// Where an engine's time went, in seconds of busy time.
 struct EngineTime {
   double busy = 0;
-  double static_prefill = 0;     ///< on static tokens (before k1_end), first sight included
-  double static_recompute = 0;   ///< of it: tokens that this engine once held
-  double recompute = 0;          ///< on any tokens that it once held
+  double static_prefill = 0;    ///< on static tokens (before k1_end), first sight included
+  double static_recompute = 0;  ///< of it: tokens that this engine once held
+  double recompute = 0;         ///< on any tokens that it once held
 };
 
 /// One serving engine in virtual time: the real scheduler, prefix cache and block pool, with the
@@ -60,8 +60,8 @@ class Engine {
   const EngineTime& time() const;
   uint32_t running() const;
   uint32_t waiting() const;
-  uint64_t kv_tokens_held() const;   ///< in blocks that a sequence holds
-  uint64_t kv_tokens_cached() const; ///< published, held or not
+  uint64_t kv_tokens_held() const;    ///< in blocks that a sequence holds
+  uint64_t kv_tokens_cached() const;  ///< published, held or not
   uint64_t kv_capacity_tokens() const;
 };
 

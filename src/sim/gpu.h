@@ -11,16 +11,16 @@ namespace hidane::sim {
 /// A model on a number of GPUs: the constants of the step model.
 /// Source: `docs/simulator.md`, which cites each constant.
 struct GpuSetup {
-  std::string_view name;          ///< `8b-bf16-h100`, ...
-  double parameters = 7.5e9;      ///< without embeddings
+  std::string_view name;      ///< `8b-bf16-h100`, ...
+  double parameters = 7.5e9;  ///< without embeddings
   uint32_t layers = 32;
-  uint32_t width = 4096;          ///< of the model
+  uint32_t width = 4096;  ///< of the model
   double weight_bytes = 15e9;
   double kv_bytes_per_token = 131'072;
-  uint32_t gpus = 1;              ///< tensor-parallel
-  double flops = 0.55e15;         ///< a GPU, GEMM
+  uint32_t gpus = 1;       ///< tensor-parallel
+  double flops = 0.55e15;  ///< a GPU, GEMM
   double attention_flops = 0.62e15;
-  double bytes_per_s = 3.35e12;   ///< a GPU, memory
+  double bytes_per_s = 3.35e12;  ///< a GPU, memory
   double allreduce_bytes_per_s = 337e9;
   double prefill_overhead_s = 0.015;
   double decode_kv_factor = 1.13;

@@ -10,8 +10,8 @@ namespace hidane::sim {
 /// One request as a client sends it. Prompts have no text here: a chain of hashes with their
 /// extents in tokens is all that router and engine look at.
 struct Request {
-  uint64_t id = 0;             ///< given by the simulation, in the order of sending
-  TimePoint arrival{};         ///< when the client means to send it; TTFT counts from here
+  uint64_t id = 0;      ///< given by the simulation, in the order of sending
+  TimePoint arrival{};  ///< when the client means to send it; TTFT counts from here
   uint32_t tenant = 0;
   uint64_t conversation = 0;   ///< 0: a single request
   uint32_t attempt = 0;        ///< > 0: the client's retry of a request that it gave up
