@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "base/json_out.h"
+
+namespace hidane::sim {
+
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// One result row of `hidane sim` (docs/simulator.md defines each column). Ratios are 0..1, times
+/// virtual seconds; NaN = not known, JSON null.
+struct Row {
+  // What ran.
+  std::string scenario, fleet, phase, policy;
+  std::string working_set = "off";  ///< `on`, `off`
+  std::string deltas = "on";        ///< `on`, `late`, `off`
+  uint32_t gateways = 1;
+  uint32_t seeds = 1;  ///< runs that this row is the mean of
+  // What came out.
+  double requests = 0;  ///< counted ones, failed included
+  double errors = 0;    ///< of them failed for good
+  double hit_ratio = kUnknown;
+  double hit_ratio_believed = kUnknown;  ///< by the router
+  double hit_ratio_bound = kUnknown;
+  double ttft_p50_s = kUnknown, ttft_p99_s = kUnknown;  ///< without waiting in the admission line
+  double admission_wait_mean_s = 0, admission_wait_p99_s = 0;
+  double ttft_with_wait_p99_s = kUnknown;
+  double tpot_p50_s = kUnknown;
+  double recompute_share = kUnknown, static_prefill_share = kUnknown;
+  double goodput_rps = kUnknown, requests_per_s = kUnknown;
+  double load_imbalance = kUnknown, mean_homes = kUnknown;
+  double recovery_s = kUnknown;       ///< from the first change of the fleet; 0: no dip
+  double decisions_per_s = kUnknown;  ///< wall clock: differs from run to run
+};
+
+/// Appends `row` as one JSON object. `wall` = false leaves out what the wall clock measured, so
+/// that equal runs give equal text.
+void AppendJson(const Row& row, JsonWriter& out, bool wall = true);
+
+}  // namespace hidane::sim
