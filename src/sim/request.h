@@ -12,6 +12,8 @@ namespace hidane::sim {
 struct Request {
   uint64_t id = 0;      ///< given by the simulation, in the order of sending
   TimePoint arrival{};  ///< when the client means to send it; TTFT counts from here
+  Duration waited{};    ///< a retry: spent on the attempts before, part of TTFT
+  Duration patience{};  ///< the client gives up without a first byte after so long; 0: never
   uint32_t tenant = 0;
   uint64_t conversation = 0;   ///< 0: a single request
   uint32_t attempt = 0;        ///< > 0: the client's retry of a request that it gave up

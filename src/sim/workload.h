@@ -9,10 +9,8 @@ namespace hidane::sim {
 
 /// How a request ended for the client.
 struct Finished {
-  uint64_t id = 0;
-  uint32_t tenant = 0;
-  uint64_t conversation = 0;
-  bool ok = true;  ///< false: refused, lost with its worker, or given up by the client
+  const Request& request;  ///< as it was sent
+  bool ok = true;          ///< false: refused, lost with its worker, or given up by the client
 };
 
 /// Who sends what when. Sources are deterministic: all chance comes from the seed that they were
