@@ -101,7 +101,7 @@ void AddGateway(CLI::App& app, Exit& exit) {
       ->allow_extra_args(false);
   command->add_option("--listen", options->listen, "Data listener, host:port (server.listen)");
   command->add_option("--policy", options->policy,
-                      "prefix, round_robin, least_tokens or fixed_hash (routing.policy)");
+                      "How a worker is chosen (routing.policy), prefix unless said");
   command->add_option("--set", options->sets, "path.to.key=value; repeatable, wins over the file")
       ->allow_extra_args(false);
   command->add_flag("--check", options->check, "Validate the configuration and exit");

@@ -162,7 +162,8 @@ struct Config : PropertySet {
       "prefix",
       Reload::kLive,
       "How a worker is chosen. `POST /hidane/policy` switches it without a restart.",
-      {"prefix", "round_robin", "least_tokens", "fixed_hash"}};
+      {"prefix", "round_robin", "random", "least_tokens", "power_of_two", "session", "fixed_hash",
+       "tree", "cost"}};
   Property<double> routing_fill{*this,
                                 "routing.fill",
                                 0.9,

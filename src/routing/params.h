@@ -5,6 +5,9 @@ namespace hidane::routing {
 
 /// Every knob of routing, with its default. docs/placement.md holds the same table in words.
 struct Params {
+  uint32_t replica = 0;  ///< this gateway's id among those that share a fleet
+  uint64_t seed = 1;     ///< of policies that draw lots
+
   // Memory of a worker.
   uint64_t kv_capacity_tokens = 400'000;  ///< assumed until the engine or the operator says
   double fill = 0.9;                      ///< share of the capacity that may be assigned
@@ -31,6 +34,7 @@ struct Params {
   double resident_step_s = 0.0002;  ///< what one resident adds to each chunk of a prefill
   uint32_t output_tokens = 128;     ///< expected answer where the request sets no bound
   uint32_t conversations_max = 262'144;
+  uint32_t fixed_hash_tokens = 512;  ///< head that the policy `fixed_hash` hashes
 
   // Single flight.
   uint32_t single_flight_tokens = 2'048;  ///< cold shared tokens from which followers wait

@@ -14,8 +14,13 @@ struct Known {
 constexpr Known kKnown[] = {
     {"prefix", MakePrefixPolicy},
     {"round_robin", MakeRoundRobinPolicy},
+    {"random", MakeRandomPolicy},
     {"least_tokens", MakeLeastTokensPolicy},
+    {"power_of_two", MakePowerOfTwoPolicy},
+    {"session", MakeSessionPolicy},
     {"fixed_hash", MakeFixedHashPolicy},
+    {"tree", MakeTreePolicy},
+    {"cost", MakeCostPolicy},
 };
 constexpr auto kNames = [] {
   std::array<std::string_view, std::size(kKnown)> names{};
@@ -32,6 +37,12 @@ std::unique_ptr<Policy> MakePolicy(std::string_view name, const Params& params) 
 
 std::span<const std::string_view> PolicyNames() {
   return kNames;
+}
+
+Choice Chosen(const Query& query, WorkerState* worker, const Params& params,
+              std::vector<Candidate>& considered) {
+  if (worker != nullptr) considered.push_back(Assess(query, *worker, params));
+  return {worker, Rule::kPolicy};
 }
 
 }  // namespace hidane::routing

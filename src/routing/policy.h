@@ -60,6 +60,10 @@ class Policy {
 /// What `worker` would give: cached tokens by the index, and the predicted time to first token.
 Candidate Assess(const Query& query, const WorkerState& worker, const Params& params);
 
+/// The least predicted TTFT; among near ties (rates are noisy) the candidate that holds most of
+/// the prompt, then the first. REQUIRES: not empty.
+const Candidate& LeastTtft(std::span<const Candidate> candidates, const Params& params);
+
 /// nullptr for a name that isn't in PolicyNames().
 std::unique_ptr<Policy> MakePolicy(std::string_view name, const Params& params);
 std::span<const std::string_view> PolicyNames();

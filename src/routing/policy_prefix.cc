@@ -28,7 +28,6 @@ class PrefixPolicy final : public Policy {
   Choice Flee(const Query& query, WorkerSpan workers, std::vector<Candidate>& considered) const;
   void Consider(const Query& query, const WorkerState* worker,
                 std::vector<Candidate>& considered) const;
-  const Candidate& Best(const std::vector<Candidate>& considered) const;
 
   Params params_;
   PlacementTable table_;
@@ -71,20 +70,6 @@ void PrefixPolicy::Consider(const Query& query, const WorkerState* worker,
   considered.push_back(Assess(query, *worker, params_));
 }
 
-// The least predicted TTFT; among near ties (rates are noisy, too) the one that holds most of the
-// prompt, then the first considered.
-const Candidate& PrefixPolicy::Best(const std::vector<Candidate>& considered) const {
-  const auto total = [](const Candidate& c) { return c.ttft.total(); };
-  const Candidate least = std::ranges::min(considered, {}, total);
-  const double near = params_.near_tie_s + params_.near_tie_share * least.ttft.prefill;
-  const Candidate* best = nullptr;
-  for (const Candidate& c : considered) {
-    if (total(c) > total(least) + near) continue;
-    if (best == nullptr || c.cached_tokens > best->cached_tokens) best = &c;
-  }
-  return *best;
-}
-
 // Every worker is a home: the conversation's last one is compared with some others.
 Choice PrefixPolicy::ChooseAnywhere(const Query& query, WorkerSpan workers,
                                     std::vector<Candidate>& considered) {
@@ -102,7 +87,7 @@ Choice PrefixPolicy::ChooseAnywhere(const Query& query, WorkerSpan workers,
     }
   }
   if (considered.empty()) return Flee(query, workers, considered);
-  const Candidate& best = Best(considered);
+  const Candidate& best = LeastTtft(considered, params_);
   const bool sticky = best.worker == last && best.cached_tokens > query.k1_tokens;
   last = best.worker;
   return {FindWorker(workers, best.worker), sticky ? Rule::kSticky : Rule::kBalance};
@@ -126,7 +111,7 @@ Choice PrefixPolicy::ChooseHome(const Query& query, WorkerSpan workers,
     Consider(query, FindWorker(workers, home), considered);
   }
   if (considered.empty()) return Flee(query, workers, considered);
-  const Candidate& best = Best(considered);
+  const Candidate& best = LeastTtft(considered, params_);
   const bool holds_more = best.cached_tokens > query.k1_tokens;
   const Rule rule = sight.placed              ? Rule::kPlaced
                     : sight.homes.size() == 1 ? Rule::kHome

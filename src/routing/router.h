@@ -86,8 +86,8 @@ class Router {
   bool AllowFailover(const Attempt& attempt, uint64_t fingerprint, TimePoint now);
 
   // Policy.
-  /// `prefix` (default), `round_robin`, `least_tokens`, `fixed_hash`. kInvalidArgument (param
-  /// `policy`) for another name. Requests under way are not touched.
+  /// One of Policies(); `prefix` is the default. kInvalidArgument (param `policy`) for another
+  /// name. Requests under way are not touched.
   Status SetPolicy(std::string_view name);
   std::string_view policy() const;
   static std::span<const std::string_view> Policies();

@@ -319,22 +319,6 @@ TEST(RouterTest, PoliciesSwitchWithoutARestart) {
   c.Answer(under_way);
 }
 
-TEST(RouterTest, LeastTokensLevelsAndFixedHashSticksWithinItsBound) {
-  Cluster c(3);
-  ASSERT_TRUE(c.router.SetPolicy("least_tokens"));
-  std::set<WorkerId> used;
-  for (uint64_t i = 0; i < 3; ++i) used.insert(c.Send(Tenant(i, i)).worker);
-  EXPECT_EQ(used.size(), 3u);
-
-  Cluster h(3);
-  ASSERT_TRUE(h.router.SetPolicy("fixed_hash"));
-  const WorkerId home = h.Serve(Tenant(1, 1)).worker;
-  for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(h.Serve(Tenant(1, i)).worker, home);
-  used.clear();
-  for (uint64_t i = 0; i < 30; ++i) used.insert(h.Send(Tenant(1, i)).worker);
-  EXPECT_EQ(used.size(), 3u) << "a hot prefix runs over";
-}
-
 TEST(RouterTest, ADecisionPrintsItself) {
   Cluster c(2);
   std::string json;

@@ -1,0 +1,39 @@
+#include "routing/policies.h"
+
+namespace hidane::routing {
+namespace {
+
+/// Fewest KV tokens under way, in turn among equals. Models least-loaded routers that count
+/// tokens instead of requests, blind to what is cached: the load-aware mode of vLLM's
+/// production-stack router and SMG's `least_load`.
+/// Source: github.com/vllm-project/production-stack, src/vllm_router/routers/routing_logic.py;
+/// github.com/smg-project/smg, policies/least_load.rs
+class LeastTokensPolicy final : public Policy {
+ public:
+  explicit LeastTokensPolicy(const Params& params) : params_(params) {}
+  std::string_view name() const override { return "least_tokens"; }
+
+  Choice Choose(const Query& query, WorkerSpan workers,
+                std::vector<Candidate>& considered) override {
+    WorkerState* best = nullptr;
+    ++next_;
+    for (size_t i = 0; i < workers.size(); ++i) {
+      WorkerState* const w = workers[(next_ + i) % workers.size()];
+      if (!query.MayTake(*w)) continue;
+      if (best == nullptr || w->ledger.running_tokens() < best->ledger.running_tokens()) best = w;
+    }
+    return Chosen(query, best, params_, considered);
+  }
+
+ private:
+  Params params_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> MakeLeastTokensPolicy(const Params& params) {
+  return std::make_unique<LeastTokensPolicy>(params);
+}
+
+}  // namespace hidane::routing
