@@ -10,8 +10,7 @@ sched::SchedulerOptions SchedulerOptionsOf(const model::Model& model, const Engi
   return {.kv_blocks = model.kv_blocks(),
           .block_size = model.kv_layout().block_size,
           .tokens_max = o.max_num_batched_tokens,
-          .seqs_max = o.max_num_seqs,
-          .prefix_cache = o.prefix_cache};
+          .seqs_max = o.max_num_seqs};
 }
 
 }  // namespace
@@ -39,12 +38,18 @@ void EngineLoop::Run() {
 }
 
 void EngineLoop::Do(SubmitCommand& command) {
-  scheduler_.Add(command.id, std::move(command.request.prompt), command.request.cache_salt);
-  const SamplingParams& sampling = command.request.sampling;
+  Request& request = command.request;
+  std::vector<Sha256Digest> chain;
+  if (options_.prefix_cache) {
+    chain = digester_.Chain(request.prompt, model_->kv_layout().block_size, request.cache_salt);
+  }
+  scheduler_.Add(command.id, static_cast<uint32_t>(request.prompt.size()), std::move(chain));
+  const SamplingParams& sampling = request.sampling;
   const uint64_t seed =
       sampling.has_seed ? sampling.seed : Mix64(options_.seed + command.id.value());
-  live_.try_emplace(command.id, Live{std::move(command.request), std::move(command.sink), Rng(seed),
-                                     command.submitted});
+  std::vector<TokenId> tokens = std::move(request.prompt);
+  live_.try_emplace(command.id, Live{std::move(request), std::move(tokens), std::move(command.sink),
+                                     Rng(seed), command.submitted});
 }
 
 void EngineLoop::Do(CancelCommand& command) {
@@ -89,8 +94,8 @@ void EngineLoop::Compute(const sched::StepPlan& plan) {
   rows_.clear();
   for (const sched::StepPlan::Item& item : plan.run) {
     const sched::SeqState& seq = scheduler_.state(item.id);
-    const auto first = seq.tokens.begin() + seq.computed;
-    const bool want_logits = seq.computed + item.n_tokens == seq.tokens.size();
+    const auto first = live_.at(item.id).tokens.begin() + seq.computed;
+    const bool want_logits = seq.computed + item.n_tokens == seq.tokens;
     tokens_.insert(tokens_.end(), first, first + item.n_tokens);
     slices_.push_back({.n_tokens = item.n_tokens,
                        .first_position = seq.computed,
@@ -127,8 +132,17 @@ void EngineLoop::Deliver(SeqId id, std::span<const float> logits) {
   if (live.request.logprobs > 0) event.top = TopLogprobs(logits, *token, live.request.logprobs);
   event.finish = FinishOf(live, *token);
   if (event.finish != Finish::kNone) return End(id, std::move(event));
-  scheduler_.Append(id, *token);
+  Append(id, live, *token);
   live.sink(event);
+}
+
+void EngineLoop::Append(SeqId id, Live& live, TokenId token) {
+  live.tokens.push_back(token);
+  const uint32_t block_size = model_->kv_layout().block_size;
+  if (!options_.prefix_cache || live.tokens.size() % block_size != 0) return scheduler_.Append(id);
+  scheduler_.Append(
+      id, digester_.Next(scheduler_.state(id).chain, std::span(live.tokens).last(block_size),
+                         live.request.cache_salt));
 }
 
 Finish EngineLoop::FinishOf(const Live& live, TokenId token) const {

@@ -9,6 +9,7 @@
 #include "engine/probe.h"
 #include "engine/sampler.h"
 #include "model/model.h"
+#include "sched/block_digest.h"
 #include "sched/scheduler.h"
 
 namespace hidane::engine {
@@ -24,7 +25,8 @@ class EngineLoop {
 
  private:
   struct Live {
-    Request request;  // its prompt is the scheduler's
+    Request request;              // its prompt has moved to:
+    std::vector<TokenId> tokens;  // the prompt, then what was generated
     Sink sink;
     Rng rng;
     TimePoint last;  // submitted, or got its last token
@@ -38,6 +40,7 @@ class EngineLoop {
   void CountAdmissions(const sched::StepPlan& plan);
   void Compute(const sched::StepPlan& plan);
   void Deliver(SeqId id, std::span<const float> logits);
+  void Append(SeqId id, Live& live, TokenId token);
   Finish FinishOf(const Live& live, TokenId token) const;
   void End(SeqId id, Event event);
   void CancelAll();
@@ -50,6 +53,7 @@ class EngineLoop {
   Mailbox& mailbox_;
   Probe& probe_;
   sched::Scheduler scheduler_;
+  sched::BlockDigester digester_;
   Sampler sampler_;
   std::unordered_map<SeqId, Live> live_;
 

@@ -1,5 +1,7 @@
 #include "sched/kv_cache.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 
 namespace hidane::sched {
@@ -7,14 +9,17 @@ namespace hidane::sched {
 using Reuse = vtoken::BlockPool::Reuse;
 
 KvCache::Hit KvCache::Find(std::span<const Sha256Digest> chain) const {
-  Hit hit;
-  for (const Sha256Digest& digest : chain) {
-    const auto block = index_.Find(digest);
-    if (!block) break;
-    ++hit.blocks;
-    if (*pool_.RefCount(*block) == 0) ++hit.free;
-  }
-  return hit;
+  // By the invariant published blocks come before the others, and held before free ones.
+  const auto published = [&](const Sha256Digest& digest) {
+    return index_.Find(digest).has_value();
+  };
+  const auto held = [&](const Sha256Digest& digest) {
+    return *pool_.RefCount(*index_.Find(digest)) > 0;
+  };
+  const auto end = std::partition_point(chain.begin(), chain.end(), published);
+  const auto held_end = std::partition_point(chain.begin(), end, held);
+  return {.blocks = static_cast<uint32_t>(end - chain.begin()),
+          .free = static_cast<uint32_t>(end - held_end)};
 }
 
 void KvCache::Hold(std::span<const Sha256Digest> chain, std::vector<BlockId>& table) {

@@ -15,8 +15,9 @@ namespace hidane::sched {
 /// contents. A block nobody holds stays published until the pool hands it out again, oldest use
 /// first; tables are released leaf first, so a chain is forgotten from its end.
 ///
-/// Invariant I1: while tables are only held whole and blocks are published in chain order, a
-/// published block's predecessors are published too.
+/// Invariant: a published block's predecessors are published too, and whoever holds it holds them.
+/// It holds as long as callers hold whole prefixes, publish in chain order (after Clear: from the
+/// first block on) and unpublish no block before those that follow it. Searches lean on it.
 /// Owns no KV memory. One thread.
 class KvCache final : public vtoken::BlockPoolAdapter {
  public:
@@ -26,7 +27,7 @@ class KvCache final : public vtoken::BlockPoolAdapter {
     uint32_t blocks = 0;  ///< length of the longest published prefix
     uint32_t free = 0;    ///< how many of these nobody holds
   };
-  /// Reads only: a look is no use and changes no block's age. O(hit).
+  /// Reads only: a look is no use and changes no block's age. O(log chain).
   Hit Find(std::span<const Sha256Digest> chain) const;
   /// Takes one reference to the block of each digest. REQUIRES: Find(chain).blocks == chain.size().
   void Hold(std::span<const Sha256Digest> chain, std::vector<BlockId>& table);

@@ -12,9 +12,7 @@ namespace hidane::sched {
 namespace {
 
 std::vector<Sha256Digest> Chain(const std::vector<TokenId>& tokens, std::string_view salt = "") {
-  std::vector<Sha256Digest> chain;
-  BlockDigester().Extend(tokens, 2, salt, chain);
-  return chain;
+  return BlockDigester().Chain(tokens, 2, salt);
 }
 
 TEST(BlockDigesterTest, OnlyFullBlocksHaveAName) {
@@ -89,6 +87,18 @@ TEST(KvCacheTest, RefusesAForeignBlock) {
   EXPECT_EQ(cache.Release(BlockId(0)).error().code, Code::kInternal);
 }
 
+// The same as Find, block by block.
+KvCache::Hit Walk(const KvCache& cache, const std::vector<Sha256Digest>& chain) {
+  KvCache::Hit sum;
+  for (const Sha256Digest& digest : chain) {
+    const KvCache::Hit one = cache.Find(std::span(&digest, 1));
+    if (one.blocks == 0) break;
+    sum.blocks += 1;
+    sum.free += one.free;
+  }
+  return sum;
+}
+
 // Whatever was computed in whatever order, a chain is forgotten from its end: no block outlives
 // the block before it.
 RC_GTEST_PROP(KvCacheProps, ACachedBlockIsReachable, (const std::vector<uint8_t>& requests)) {
@@ -104,10 +114,30 @@ RC_GTEST_PROP(KvCacheProps, ACachedBlockIsReachable, (const std::vector<uint8_t>
 
     std::set<Sha256Digest> reachable;
     for (const auto& chain : chains) {
-      reachable.insert(chain.begin(), chain.begin() + cache.Find(chain).blocks);
+      reachable.insert(chain.begin(), chain.begin() + Walk(cache, chain).blocks);
     }
     RC_ASSERT(reachable.size() == cache.blocks_published());
     RC_ASSERT(cache.blocks_free() == cache.blocks());
+  }
+}
+
+// Tables are held and given back in any order; searching by halves finds what a walk finds.
+RC_GTEST_PROP(KvCacheProps, ASearchFindsWhatAWalkFinds, (const std::vector<uint8_t>& requests)) {
+  KvCache cache(12);
+  std::vector<std::vector<BlockId>> held;
+  for (const uint8_t r : requests) {
+    std::vector<TokenId> tokens;
+    for (int i = 0; i < 1 + r % 4; ++i) tokens.insert(tokens.end(), 2, r >> (4 + i) & 1);
+    const auto chain = Chain(tokens);
+    const KvCache::Hit expected = Walk(cache, chain), found = cache.Find(chain);
+    RC_ASSERT(found.blocks == expected.blocks);
+    RC_ASSERT(found.free == expected.free);
+    if (cache.blocks_free() >= chain.size()) held.push_back(Compute(cache, chain));
+    if (held.size() > 2) {
+      const auto at = held.begin() + r % 3;
+      cache.ReleaseTable(*at);
+      held.erase(at);
+    }
   }
 }
 

@@ -33,20 +33,22 @@ class Planner {
     plan_.run.push_back({id, n});
   }
 
-  void Admit(std::span<const WaitingSeq> waiting, uint32_t running) {
+  void Admit(const NextWaiting& next_waiting, std::span<const RunningSeq> kept) {
     std::vector<const Sha256Digest*> in_flight;
-    for (const WaitingSeq& seq : waiting) {
-      if (running >= seqs_max_ || tokens_ == 0) return;
-      const auto same = [&](const Sha256Digest* d) { return *d == *seq.computes; };
-      if (seq.waits_for_it &&
-          (seq.in_flight || std::any_of(in_flight.begin(), in_flight.end(), same))) {
-        continue;
-      }
-      if (seq.blocks_wanted + running > blocks_) return;
-      blocks_ -= seq.blocks_wanted;
+    for (const RunningSeq& seq : kept) {
       if (seq.computes != nullptr) in_flight.push_back(seq.computes);
-      plan_.admit.push_back(seq.id);
-      Run(seq.id, seq.tokens_left);
+    }
+    auto running = static_cast<uint32_t>(kept.size());
+    while (running < seqs_max_ && tokens_ > 0) {
+      const std::optional<WaitingSeq> seq = next_waiting();
+      if (!seq) return;
+      const auto same = [&](const Sha256Digest* d) { return *d == *seq->computes; };
+      if (seq->waits_for_it && std::any_of(in_flight.begin(), in_flight.end(), same)) continue;
+      if (seq->blocks_wanted + running > blocks_) return;
+      blocks_ -= seq->blocks_wanted;
+      if (seq->computes != nullptr) in_flight.push_back(seq->computes);
+      plan_.admit.push_back(seq->id);
+      Run(seq->id, seq->tokens_left);
       ++running;
     }
   }
@@ -60,7 +62,7 @@ class Planner {
 
 }  // namespace
 
-StepPlan PlanStep(std::span<const RunningSeq> running, std::span<const WaitingSeq> waiting,
+StepPlan PlanStep(std::span<const RunningSeq> running, const NextWaiting& next_waiting,
                   const StepBudget& budget) {
   Planner planner(budget);
   const auto kept = planner.Grow(running);
@@ -71,7 +73,7 @@ StepPlan PlanStep(std::span<const RunningSeq> running, std::span<const WaitingSe
     if (seq.tokens_left > 1) planner.Run(seq.id, seq.tokens_left);
   }
   // After a preemption memory is short: whoever came in now would be the next one out.
-  if (kept.size() == running.size()) planner.Admit(waiting, static_cast<uint32_t>(kept.size()));
+  if (kept.size() == running.size()) planner.Admit(next_waiting, kept);
   return planner.Take();
 }
 

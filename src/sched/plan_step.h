@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,7 +15,11 @@ struct RunningSeq {
   SeqId id;
   uint32_t tokens_left = 1;    ///< known and not computed, >= 1; 1 = decode (or a prompt's end)
   uint32_t blocks_wanted = 0;  ///< 0 or 1, to compute its next token
-  uint32_t blocks_given = 0;   ///< what its preemption frees: blocks that only it holds
+  /// What its preemption frees: blocks that only it holds. Read only when the running sequences
+  /// together want more blocks than are free.
+  uint32_t blocks_given = 0;
+  /// The next block that its prefill fills, null when that has no name or it decodes.
+  const Sha256Digest* computes = nullptr;
 };
 
 /// A sequence that holds none: new, or preempted.
@@ -22,11 +28,14 @@ struct WaitingSeq {
   uint32_t tokens_left = 1;  ///< after the prefix-cache hit, >= 1
   uint32_t blocks_wanted =
       1;  ///< free blocks it takes: new ones, and those of its hit that lie free
-  /// The first block it has to compute, null when that is no full one.
+  /// The first block it has to compute, null when that has no name.
   const Sha256Digest* computes = nullptr;
   bool waits_for_it = false;  ///< it would be a hit, if somebody else computed it
-  bool in_flight = false;     ///< a running sequence is computing it
 };
+
+/// The next waiting sequence in arrival order; nullopt: no more. A look costs a search for its
+/// hit, so the planner looks no further than it can admit.
+using NextWaiting = std::function<std::optional<WaitingSeq>()>;
 
 struct StepBudget {
   uint32_t tokens_max;  ///< >= 1
@@ -58,8 +67,8 @@ struct StepPlan {
 ///   passed over until that block is a hit. REQUIRES: hits are maximal, so that two sequences can
 ///   only meet in the first block that both lack.
 /// Pure: no clock, no I/O, no engine types; the simulator calls this very function. O(running +
-/// waiting * admitted).
-StepPlan PlanStep(std::span<const RunningSeq> running, std::span<const WaitingSeq> waiting,
+/// looks * prefills).
+StepPlan PlanStep(std::span<const RunningSeq> running, const NextWaiting& next_waiting,
                   const StepBudget& budget);
 
 }  // namespace hidane::sched

@@ -1,15 +1,14 @@
 #pragma once
-#include <boost/unordered/unordered_flat_set.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
-#include <map>
+#include <deque>
+#include <memory>
+#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/ids.h"
-#include "sched/block_digest.h"
 #include "sched/ghost_set.h"
 #include "sched/kv_cache.h"
 #include "sched/plan_step.h"
@@ -17,31 +16,28 @@
 namespace hidane::sched {
 
 struct SchedulerOptions {
-  uint32_t kv_blocks = 0;     ///< >= 1
-  uint32_t block_size = 16;   ///< slots in a block; >= 1
-  uint32_t tokens_max = 512;  ///< of a step; >= 1
-  uint32_t seqs_max = 64;     ///< running at once; >= 1. At most tokens_max of them run
-  bool prefix_cache = true;
+  uint32_t kv_blocks = 0;           ///< >= 1
+  uint32_t block_size = 16;         ///< slots in a block; >= 1
+  uint32_t tokens_max = 512;        ///< of a step; >= 1
+  uint32_t seqs_max = 64;           ///< running at once; >= 1. At most tokens_max of them run
   uint32_t ghost_blocks = 1 << 16;  ///< see GhostSet; >= 1
 };
 
-/// One live sequence, as it stands between two steps.
+/// One live sequence, as it stands between two steps. Its tokens are its owner's.
 struct SeqState {
-  std::vector<TokenId> tokens;  ///< prompt, then what was generated
-  std::vector<BlockId> table;   ///< block table; empty while waiting
+  SeqId id;
+  std::vector<Sha256Digest> chain;  ///< names of its first full blocks; the others have none
+  std::vector<BlockId> table;       ///< block table; empty while waiting
   uint32_t prompt_tokens = 0;
+  uint32_t tokens = 0;         ///< known: the prompt, then what was generated
   uint32_t computed = 0;       ///< leading tokens whose K/V lie in the table
   uint32_t cached_tokens = 0;  ///< of the prompt, by the hit of its first admission
   uint32_t admissions = 0;     ///< 0: never ran; each preemption adds one more
+  uint32_t prefill_end = 0;    ///< tokens known at the last admission
+  uint32_t ghost_end = 0;      ///< of them, those up to here were held before that
   bool running = false;
-  bool ready() const { return computed + 1 == tokens.size(); }  ///< next step ends in logits
-
- private:
-  friend class Scheduler;
-  std::string salt;
-  std::vector<Sha256Digest> chain;  // of the full blocks of tokens; empty without a prefix cache
-  uint32_t prefill_end = 0;         // tokens known at the last admission
-  uint32_t ghost_end = 0;           // tokens up to here were once held, [computed, ghost_end) again
+  bool publishes =
+      true;  ///< false: the cache was reset under it, it shares nothing until readmitted
 };
 
 /// What a step computed, in tokens.
@@ -52,31 +48,36 @@ struct StepTally {
   uint32_t total() const { return prefill + decode; }
 };
 
-/// Which sequences hold which KV blocks, and which tokens the next step computes. The owner turns
-/// the crank:
+/// Which sequences hold which KV blocks, and which tokens the next step computes. It counts tokens
+/// and compares the names of blocks; contents are its owner's, who names the blocks (an engine by
+/// BlockDigester, a simulator as it likes). The owner turns the crank:
 ///
 ///   Add / Remove ─> Plan ─> Commit ─> (the model writes K/V of plan.run) ─> Complete ─> Append ─┐
 ///        ^─────────────────────────────────────────────────────────────────────────────────────┘
 ///
 /// Plan decides and changes nothing; Commit moves blocks; Complete publishes the blocks that
-/// became full. Invariants, between any two calls:
+/// became full and have a name. Invariants, between any two calls:
 ///   I1  a block's references = the tables it stands in; a block that stands in two is full,
 ///       published and never written;
 ///   I2  a running table covers all tokens known at admission, a waiting one is empty;
 ///   I3  at least the last token of a sequence is not computed.
-/// Pure, one thread. Not a queue with a bound: that is the owner's.
+/// A step costs O(running), an admission O(blocks). Pure, one thread. Not a queue with a bound:
+/// that is the owner's.
 class Scheduler {
  public:
   explicit Scheduler(const SchedulerOptions& options);
 
-  /// REQUIRES: `id` is greater than all before; 1 <= tokens, and Fits(prompt + what will be
-  /// appended).
-  void Add(SeqId id, std::vector<TokenId> prompt, std::string_view salt);
+  /// `chain`: the names of the prompt's full blocks; it may end early, or be empty, and then the
+  /// blocks after it are never shared. Equal names mean equal K/V.
+  /// REQUIRES: `id` >= 1 and greater than all before; 1 <= tokens, and Fits(prompt + what will be
+  /// appended); chain.size() <= tokens / block_size.
+  void Add(SeqId id, uint32_t prompt_tokens, std::vector<Sha256Digest> chain);
   /// Finished or cancelled: releases all blocks, which stay published. False: no such sequence.
   /// REQUIRES: not between Commit and Complete.
   bool Remove(SeqId id);
-  /// One generated token. REQUIRES: all tokens of `id` are computed.
-  void Append(SeqId id, TokenId token);
+  /// One generated token, and where it fills a block, that block's name. REQUIRES: all tokens of
+  /// `id` are computed; `filled` only if the token fills a block and those before it have names.
+  void Append(SeqId id, const std::optional<Sha256Digest>& filled = std::nullopt);
 
   StepPlan Plan() const;
   /// REQUIRES: `plan` is Plan()'s answer and nothing has changed since.
@@ -89,20 +90,20 @@ class Scheduler {
 
   /// True if a sequence of `tokens` can run alone.
   bool Fits(uint64_t tokens) const { return BlocksOf(tokens) <= options_.kv_blocks; }
-  const SeqState& state(SeqId id) const { return seqs_.at(id); }        ///< REQUIRES: live
-  const std::map<SeqId, SeqState>& sequences() const { return seqs_; }  ///< by arrival
-  uint32_t running() const { return running_; }
-  uint32_t waiting() const { return static_cast<uint32_t>(seqs_.size()) - running_; }
+  const SeqState& state(SeqId id) const { return *seqs_.at(id); }  ///< REQUIRES: live
+  uint32_t running() const { return static_cast<uint32_t>(running_.size()); }
+  uint32_t waiting() const { return static_cast<uint32_t>(waiting_.size()); }
   const KvCache& cache() const { return cache_; }
 
  private:
-  uint64_t BlocksOf(uint64_t tokens) const {
-    return (tokens + options_.block_size - 1) / options_.block_size;
+  uint32_t BlocksOf(uint64_t tokens) const {
+    return static_cast<uint32_t>((tokens + options_.block_size - 1) / options_.block_size);
   }
   // Blocks of a prefix-cache hit: never the last token, whose logits are wanted.
-  uint32_t HitMax(const SeqState& seq) const;
-  RunningSeq View(SeqId id, const SeqState& seq) const;
-  WaitingSeq WaitingView(SeqId id, const SeqState& seq) const;
+  std::span<const Sha256Digest> HitMax(const SeqState& seq) const;
+  std::vector<RunningSeq> RunningViews() const;
+  WaitingSeq View(const SeqState& seq) const;
+  void Cover(SeqState& seq, uint32_t tokens);
   void Admit(SeqState& seq);
   void Leave(SeqState& seq);
   void PublishFilled(SeqState& seq, uint32_t computed_before);
@@ -110,12 +111,11 @@ class Scheduler {
   SchedulerOptions options_;
   KvCache cache_;
   GhostSet ghost_;
-  BlockDigester digester_;
-  std::map<SeqId, SeqState> seqs_;
-  uint32_t running_ = 0;
-  // Digests that a running sequence is going to publish before its prefill ends. Each has one
-  // owner: whoever else needs one waits for it.
-  boost::unordered_flat_set<Sha256Digest, DigestHash> in_flight_;
+  boost::unordered_flat_map<SeqId, std::unique_ptr<SeqState>, std::hash<SeqId>> seqs_;
+  SeqId last_;  // that was added
+  // Each sequence stands in one of these, by arrival.
+  std::vector<SeqState*> running_;
+  std::deque<SeqState*> waiting_;
 };
 
 }  // namespace hidane::sched

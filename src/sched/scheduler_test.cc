@@ -25,18 +25,21 @@ std::vector<TokenId> Tokens(size_t n, TokenId first = 0) {
 // from, and against a map of what should be cached. Fails at the first wrong slot.
 class World {
  public:
-  explicit World(const SchedulerOptions& options)
+  explicit World(const SchedulerOptions& options, bool prefix_cache = true)
       : s(options),
         options_(options),
-        knows_cache_(options.prefix_cache),
+        prefix_cache_(prefix_cache),
+        knows_cache_(prefix_cache),
         slots_(options.kv_blocks * options.block_size) {}
 
   Scheduler s;
 
   void Add(std::vector<TokenId> prompt, uint32_t generate, const std::string& salt = "") {
     const SeqId id(next_++);
-    goals_[id] = {salt, prompt.size() + generate};
-    s.Add(id, std::move(prompt), salt);
+    const auto chain = digester_.Chain(prompt, options_.block_size, salt);
+    s.Add(id, static_cast<uint32_t>(prompt.size()), prefix_cache_ ? chain : decltype(chain){});
+    const size_t goal = prompt.size() + generate;
+    goals_[id] = {salt, std::move(prompt), goal};
   }
 
   void Remove(uint32_t nth) {
@@ -52,7 +55,7 @@ class World {
     std::map<SeqId, uint32_t> hits;  // blocks
     for (const SeqId id : plan.admit) hits[id] = CachedBlocks(id);
     std::map<SeqId, std::vector<BlockId>> tables;
-    for (const auto& [id, seq] : s.sequences()) tables[id] = seq.table;
+    for (const auto& [id, _] : goals_) tables[id] = s.state(id).table;
 
     s.Commit(plan);
     for (const auto& [id, expected] : hits) {
@@ -93,12 +96,13 @@ class World {
  private:
   struct Goal {
     std::string salt;
-    size_t tokens;
+    std::vector<TokenId> tokens;
+    size_t tokens_wanted;
   };
 
   uint64_t Context(SeqId id, size_t n) const {
     uint64_t h = Mix64(Xxh3(goals_.at(id).salt));
-    for (size_t i = 0; i < n; ++i) h = Mix64(h ^ static_cast<uint64_t>(s.state(id).tokens[i]));
+    for (size_t i = 0; i < n; ++i) h = Mix64(h ^ static_cast<uint64_t>(goals_.at(id).tokens[i]));
     return h;
   }
   size_t Slot(SeqId id, size_t i) const {
@@ -111,8 +115,8 @@ class World {
     for (const StepPlan::Item& item : plan.run) tokens += item.n_tokens;
     RC_ASSERT(tokens <= options_.tokens_max);
     RC_ASSERT(s.running() + plan.admit.size() - plan.preempt.size() <= options_.seqs_max);
-    for (const auto& [id, seq] : s.sequences()) {  // the oldest running always gets on
-      if (!seq.running) continue;
+    for (const auto& [id, _] : goals_) {  // the oldest running always gets on
+      if (!s.state(id).running) continue;
       RC_ASSERT(std::any_of(plan.run.begin(), plan.run.end(),
                             [oldest = id](const auto& item) { return item.id == oldest; }));
       break;
@@ -122,9 +126,7 @@ class World {
   uint32_t CachedBlocks(SeqId id) const {
     const uint32_t b = options_.block_size;
     uint32_t n = 0;
-    while ((n + 1) * b < s.state(id).tokens.size() && cached_.contains(Context(id, (n + 1) * b))) {
-      ++n;
-    }
+    while ((n + 1) * b < s.state(id).tokens && cached_.contains(Context(id, (n + 1) * b))) ++n;
     return n;
   }
 
@@ -160,19 +162,27 @@ class World {
   }
 
   void Generate(SeqId id) {
-    const SeqState& seq = s.state(id);
-    if (seq.computed < seq.tokens.size()) return;
-    if (seq.tokens.size() < goals_.at(id).tokens) {
-      s.Append(id, static_cast<TokenId>(Context(id, seq.tokens.size()) % 2));
+    Goal& goal = goals_.at(id);
+    if (s.state(id).computed < goal.tokens.size()) return;
+    if (goal.tokens.size() == goal.tokens_wanted) {
+      RC_ASSERT(s.Remove(id));
+      goals_.erase(id);
       return;
     }
-    RC_ASSERT(s.Remove(id));
-    goals_.erase(id);
+    goal.tokens.push_back(static_cast<TokenId>(Context(id, goal.tokens.size()) % 2));
+    const uint32_t b = options_.block_size;
+    std::optional<Sha256Digest> filled;
+    if (prefix_cache_ && goal.tokens.size() % b == 0) {
+      filled = digester_.Next(s.state(id).chain, std::span(goal.tokens).last(b), goal.salt);
+    }
+    s.Append(id, filled);
+    RC_ASSERT(s.state(id).tokens == goal.tokens.size());
   }
 
   void CheckBlocks() const {
     std::map<BlockId, uint32_t> refs;
-    for (const auto& [id, seq] : s.sequences()) {
+    for (const auto& [id, _] : goals_) {
+      const SeqState& seq = s.state(id);
       std::set<BlockId> mine;
       for (const BlockId block : seq.table) {
         ++refs[block];
@@ -188,6 +198,8 @@ class World {
   }
 
   SchedulerOptions options_;
+  BlockDigester digester_;
+  bool prefix_cache_;
   bool knows_cache_;
   std::vector<uint64_t> slots_;         // context hash each slot's K/V was computed from
   std::map<uint64_t, BlockId> cached_;  // context hash -> block that holds its last tokens
@@ -237,10 +249,8 @@ RC_GTEST_PROP(SchedulerProps, EveryContextIsRightAndEveryBlockComesBack, ()) {
   RC_ASSERT(world.s.running() + world.s.waiting() == 0u);
 }
 
-RC_GTEST_PROP(SchedulerProps, TheSameHoldsWithoutAPrefixCache, ()) {
-  SchedulerOptions options = kOptions;
-  options.prefix_cache = false;
-  World world(options);
+RC_GTEST_PROP(SchedulerProps, TheSameHoldsWithoutNames, ()) {
+  World world(kOptions, false);
   Play(world, AnyOps());
   RC_ASSERT(world.s.cache().blocks_published() == 0u);
   world.Drain();
