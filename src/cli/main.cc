@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   AddGateway(app, exit);
   AddEngine(app, exit);
   AddLoad(app, exit);
+  AddSim(app, exit);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

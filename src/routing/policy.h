@@ -10,7 +10,6 @@
 #include "prompt/identity.h"
 #include "routing/decision.h"
 #include "routing/params.h"
-#include "routing/policy_maker.h"
 #include "routing/worker_state.h"
 
 namespace hidane::routing {

@@ -312,13 +312,8 @@ Status Router::SetPolicy(std::string_view name) {
   if (std::ranges::find(PolicyNames(), name) == PolicyNames().end()) {
     return Fail(Code::kInvalidArgument, "no policy " + std::string(name), "policy");
   }
-  const std::string kept(name);
-  impl_->fleet.SetPolicy(name, [kept](const Params& params) { return MakePolicy(kept, params); });
+  impl_->fleet.SetPolicy(name);
   return {};
-}
-
-void Router::SetPolicy(std::string_view name, PolicyMaker make) {
-  impl_->fleet.SetPolicy(name, std::move(make));
 }
 
 std::string_view Router::policy() const {

@@ -1,25 +1,85 @@
 #include "sim/row.h"
 
-namespace hidane::sim {
+#include <cmath>
+#include <iterator>
 
-void AppendJson(const Row& r, JsonWriter& out, bool wall) {
+namespace hidane::sim {
+namespace {
+
+constexpr RowNumber kNumbers[] = {
+    {"requests", &Row::requests},
+    {"errors", &Row::errors},
+    {"hit_ratio", &Row::hit_ratio},
+    {"hit_ratio_believed", &Row::hit_ratio_believed},
+    {"hit_ratio_bound", &Row::hit_ratio_bound},
+    {"ttft_p50_s", &Row::ttft_p50_s},
+    {"ttft_p99_s", &Row::ttft_p99_s},
+    {"admission_wait_mean_s", &Row::admission_wait_mean_s},
+    {"admission_wait_p99_s", &Row::admission_wait_p99_s},
+    {"ttft_with_wait_p99_s", &Row::ttft_with_wait_p99_s},
+    {"tpot_p50_s", &Row::tpot_p50_s},
+    {"recompute_share", &Row::recompute_share},
+    {"static_prefill_share", &Row::static_prefill_share},
+    {"goodput_rps", &Row::goodput_rps},
+    {"requests_per_s", &Row::requests_per_s},
+    {"load_imbalance", &Row::load_imbalance},
+    {"mean_homes", &Row::mean_homes},
+    {"recovery_s", &Row::recovery_s},
+    {"decisions_per_s", &Row::decisions_per_s},
+};
+
+void AppendFields(const Row& row, JsonWriter& out, bool wall) {
+  out.Field("scenario", row.scenario).Field("fleet", row.fleet).Field("phase", row.phase);
+  out.Field("working_set", row.working_set).Field("policy", row.policy);
+  out.Field("gateways", row.gateways).Field("deltas", row.deltas);
+  for (const auto& [key, value] : kNumbers) {
+    if (wall || value != &Row::decisions_per_s) out.Field(key, row.*value);
+  }
+}
+
+/// Student's t for a two-sided 95 % interval. Source: the usual table.
+double StudentT(size_t degrees) {
+  constexpr double kT[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262};
+  constexpr double kMany = 2.0;
+  return degrees <= std::size(kT) ? kT[degrees - 1] : kMany;
+}
+
+}  // namespace
+
+std::span<const RowNumber> RowNumbers() {
+  return kNumbers;
+}
+
+void AppendJson(const Row& row, JsonWriter& out, bool wall) {
   out.BeginObject();
-  out.Field("scenario", r.scenario).Field("fleet", r.fleet).Field("phase", r.phase);
-  out.Field("working_set", r.working_set).Field("policy", r.policy);
-  out.Field("gateways", r.gateways).Field("deltas", r.deltas).Field("seeds", r.seeds);
-  out.Field("requests", r.requests).Field("errors", r.errors);
-  out.Field("hit_ratio", r.hit_ratio).Field("hit_ratio_believed", r.hit_ratio_believed);
-  out.Field("hit_ratio_bound", r.hit_ratio_bound);
-  out.Field("ttft_p50_s", r.ttft_p50_s).Field("ttft_p99_s", r.ttft_p99_s);
-  out.Field("admission_wait_mean_s", r.admission_wait_mean_s);
-  out.Field("admission_wait_p99_s", r.admission_wait_p99_s);
-  out.Field("ttft_with_wait_p99_s", r.ttft_with_wait_p99_s).Field("tpot_p50_s", r.tpot_p50_s);
-  out.Field("recompute_share", r.recompute_share);
-  out.Field("static_prefill_share", r.static_prefill_share);
-  out.Field("goodput_rps", r.goodput_rps).Field("requests_per_s", r.requests_per_s);
-  out.Field("load_imbalance", r.load_imbalance).Field("mean_homes", r.mean_homes);
-  out.Field("recovery_s", r.recovery_s);
-  if (wall) out.Field("decisions_per_s", r.decisions_per_s);
+  AppendFields(row, out, wall);
+  out.EndObject();
+}
+
+Summary Summarize(std::span<const Row> runs) {
+  Summary s{.mean = runs.front(), .half_width = {}, .seeds = static_cast<uint32_t>(runs.size())};
+  const auto n = static_cast<double>(runs.size());
+  for (const auto& [key, value] : kNumbers) {
+    double sum = 0, squares = 0;
+    for (const Row& run : runs) sum += run.*value;
+    const double mean = sum / n;
+    for (const Row& run : runs) squares += (run.*value - mean) * (run.*value - mean);
+    s.mean.*value = mean;
+    s.half_width.*value =
+        runs.size() < 2 ? kUnknown : StudentT(runs.size() - 1) * std::sqrt(squares / (n - 1) / n);
+  }
+  return s;
+}
+
+void AppendJson(const Summary& summary, JsonWriter& out) {
+  out.BeginObject();
+  AppendFields(summary.mean, out, true);
+  out.Field("seeds", summary.seeds);
+  if (summary.seeds > 1) {
+    out.Key("half_width").BeginObject();
+    for (const auto& [key, value] : kNumbers) out.Field(key, summary.half_width.*value);
+    out.EndObject();
+  }
   out.EndObject();
 }
 

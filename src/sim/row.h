@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/json_out.h"
 
@@ -17,10 +19,9 @@ struct Row {
   std::string working_set = "off";  ///< `on`, `off`
   std::string deltas = "on";        ///< `on`, `late`, `off`
   uint32_t gateways = 1;
-  uint32_t seeds = 1;  ///< runs that this row is the mean of
   // What came out.
   double requests = 0;  ///< counted ones, failed included
-  double errors = 0;    ///< of them failed for good
+  double errors = 0;    ///< of them failed
   double hit_ratio = kUnknown;
   double hit_ratio_believed = kUnknown;  ///< by the router
   double hit_ratio_bound = kUnknown;
@@ -35,8 +36,26 @@ struct Row {
   double decisions_per_s = kUnknown;  ///< wall clock: differs from run to run
 };
 
+/// A column that holds a number.
+struct RowNumber {
+  std::string_view key;
+  double Row::* value;
+};
+std::span<const RowNumber> RowNumbers();
+
 /// Appends `row` as one JSON object. `wall` = false leaves out what the wall clock measured, so
 /// that equal runs give equal text.
 void AppendJson(const Row& row, JsonWriter& out, bool wall = true);
+
+/// Several runs of one cell, each with a seed of its own.
+struct Summary {
+  Row mean;
+  Row half_width;  ///< of the 95 % interval of each mean (Student's t); NaN with one run
+  uint32_t seeds = 1;
+};
+/// REQUIRES: not empty. A number that is unknown in a run is unknown in the mean.
+Summary Summarize(std::span<const Row> runs);
+/// As a row of means with `seeds` and, where there are several, an object `half_width`.
+void AppendJson(const Summary& summary, JsonWriter& out);
 
 }  // namespace hidane::sim

@@ -1,0 +1,182 @@
+#include "sim/gateway.h"
+
+#include <utility>
+
+#include "base/rng.h"
+
+namespace hidane::sim {
+
+Gateway::Gateway(const Options& options, World& world)
+    : options_(options),
+      world_(&world),
+      router_(std::make_unique<routing::Router>(options.params, options.health)) {}
+
+Result<Gateway> Gateway::Make(const Options& options, World& world) {
+  Gateway gateway(options, world);
+  HIDANE_CHECK_OK(gateway.router_->SetPolicy(options.policy));
+  return gateway;
+}
+
+Gateway::Call* Gateway::Find(uint64_t id) {
+  const auto at = calls_.find(id);
+  return at == calls_.end() ? nullptr : &at->second;
+}
+
+Result<routing::Decision> Gateway::Route(const Call& call, std::optional<WorkerId> not_worker,
+                                         TimePoint now) {
+  const routing::RouteRequest request{
+      .identity = call.request->prompt, .fingerprint = call.fingerprint, .not_worker = not_worker};
+  ++decisions_;
+  if (options_.wall == nullptr) return router_->Route(request, now);
+  const TimePoint begun = options_.wall->Now();
+  auto decision = router_->Route(request, now);
+  decision_time_ += options_.wall->Now() - begun;
+  return decision;
+}
+
+void Gateway::Arrive(const Request& request, TimePoint now) {
+  const uint64_t id = request.id;
+  Call& call = calls_.emplace(id, Call{.request = &request}).first->second;
+  const prompt::Identity& prompt = request.prompt;
+  call.fingerprint = Mix64(prompt.HashAt(prompt.size()) ^ prompt.tokens);
+  auto decision = Route(call, std::nullopt, now);
+  if (!decision) return End(id, {.id = id}, now);
+  Take(call, *std::move(decision), now);
+  SendReady(now);
+}
+
+void Gateway::Take(Call& call, routing::Decision decision, TimePoint now) {
+  call.decision = std::move(decision);
+  call.sent = false;
+  const uint64_t id = call.request->id;
+  if (call.decision.flight != routing::Flight::kFollow) {
+    ready_.push_back(id);
+    return;
+  }
+  followers_.emplace(call.decision.ticket.value(), id);
+  call.waits_until = now + FromSeconds(call.decision.wait_s);
+  world_->WakeAt(call.waits_until, id);
+}
+
+void Gateway::Wake(uint64_t id, TimePoint now) {
+  Call* const call = Find(id);
+  if (call == nullptr || now < call->waits_until) return;
+  if (followers_.erase(call->decision.ticket.value()) == 0) return;  // released before
+  ready_.push_back(id);
+  SendReady(now);
+}
+
+void Gateway::Release(const std::vector<routing::Ticket>& followers) {
+  for (const routing::Ticket ticket : followers) {
+    const auto at = followers_.find(ticket.value());
+    if (at == followers_.end()) continue;
+    ready_.push_back(at->second);
+    followers_.erase(at);
+  }
+}
+
+// A queue and not a recursion: each worker found dead may release the next follower.
+void Gateway::SendReady(TimePoint now) {
+  for (size_t i = 0; i < ready_.size(); ++i) {
+    if (Call* const call = Find(ready_[i])) Send(*call, now);
+  }
+  ready_.clear();
+}
+
+void Gateway::Send(Call& call, TimePoint now) {
+  ++call.attempts;
+  call.sent = true;
+  call.sent_at = now;
+  router_->OnDispatch(call.decision.ticket, now);
+  switch (world_->Send(*call.request, call.decision.worker, now)) {
+    case Sent::kTaken:
+      return;
+    case Sent::kUnreachable:
+      return Break(call, routing::Fault::kConnect, routing::Outcome::kConnectError, now);
+    case Sent::kRejected:
+      Close(call, routing::End::kComplete, now);
+      return End(call.request->id, {.id = call.request->id, .worker = call.decision.worker}, now);
+  }
+}
+
+void Gateway::Break(Call& call, routing::Fault fault, routing::Outcome outcome, TimePoint now) {
+  router_->OnFault(call.decision.ticket, fault, now);
+  const routing::Attempt attempt{.outcome = outcome,
+                                 .number = call.attempts,
+                                 .byte_sent = call.answered,
+                                 .byte_received = call.answered,
+                                 .elapsed_s = Seconds(now - call.sent_at)};
+  if (router_->AllowFailover(attempt, call.fingerprint, now)) {
+    if (auto elsewhere = Route(call, call.decision.worker, now)) {
+      ++failovers_;
+      Close(call, routing::End::kFault, now);
+      return Take(call, *std::move(elsewhere), now);
+    }
+  }
+  Close(call, routing::End::kFault, now);
+  End(call.request->id, {.id = call.request->id, .worker = call.decision.worker}, now);
+}
+
+void Gateway::FirstToken(uint64_t id, TimePoint now) {
+  Call* const call = Find(id);
+  if (call == nullptr) return;
+  call->answered = true;
+  Release(router_->OnFirstByte(call->decision.ticket, now));
+  world_->OnFirstByte(id, now);
+  SendReady(now);
+}
+
+void Gateway::Finish(uint64_t id, uint32_t cached_tokens, TimePoint now) {
+  Call* const call = Find(id);
+  if (call == nullptr) return;
+  router_->OnUsage(call->decision.ticket,
+                   {.prompt_tokens = call->request->prompt.tokens,
+                    .output_tokens = call->request->output_tokens,
+                    .cached_tokens = cached_tokens},
+                   now);
+  Close(*call, routing::End::kComplete, now);
+  End(id,
+      {.id = id,
+       .ok = true,
+       .worker = call->decision.worker,
+       .cached_tokens = cached_tokens,
+       .expected_cached = call->decision.expected_cached},
+      now);
+  SendReady(now);
+}
+
+void Gateway::Reset(uint64_t id, TimePoint now) {
+  Call* const call = Find(id);
+  if (call == nullptr) return;
+  Break(*call, routing::Fault::kReset, routing::Outcome::kClosedEarly, now);
+  SendReady(now);
+}
+
+bool Gateway::GiveUp(uint64_t id, TimePoint now) {
+  Call* const call = Find(id);
+  if (call == nullptr || call->answered) return false;
+  if (call->sent) world_->Cancel(id, call->decision.worker);
+  Close(*call, routing::End::kAbandoned, now);
+  End(id, {.id = id, .worker = call->decision.worker}, now);
+  SendReady(now);
+  return true;
+}
+
+void Gateway::Close(Call& call, routing::End end, TimePoint now) {
+  followers_.erase(call.decision.ticket.value());
+  Release(router_->OnDone(call.decision.ticket, end, now));
+}
+
+void Gateway::End(uint64_t id, const Ending& ending, TimePoint now) {
+  calls_.erase(id);
+  world_->OnEnd(ending, now);
+}
+
+void Gateway::Tick(TimePoint now) {
+  for (const auto& [id, call] : calls_) {
+    if (call.answered) router_->OnProgress(call.decision.ticket, now);
+  }
+  router_->OnTick(now);
+}
+
+}  // namespace hidane::sim

@@ -1,0 +1,152 @@
+#include "sim/gateway.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "sim/prompt_chain.h"
+
+namespace hidane::sim {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// Engines that take everything but where they are said to be dead.
+class FakeWorld final : public World {
+ public:
+  Sent Send(const Request& request, WorkerId worker, TimePoint) override {
+    if (dead.contains(worker.value())) return Sent::kUnreachable;
+    if (rejects) return Sent::kRejected;
+    sent.push_back(request.id);
+    to.push_back(worker.value());
+    return Sent::kTaken;
+  }
+  void Cancel(uint64_t id, WorkerId) override { cancelled.push_back(id); }
+  void WakeAt(TimePoint at, uint64_t) override { wake_at = at; }
+  void OnFirstByte(uint64_t id, TimePoint) override { answered.push_back(id); }
+  void OnEnd(const Ending& ending, TimePoint) override {
+    (ending.ok ? finished : failed).push_back(ending.id);
+  }
+
+  std::set<uint32_t> dead;
+  bool rejects = false;
+  std::vector<uint64_t> sent, cancelled, answered, finished, failed;
+  std::vector<uint32_t> to;
+  TimePoint wake_at{};
+};
+
+class SimGateway : public testing::Test {
+ protected:
+  SimGateway() {
+    for (uint32_t w = 0; w < 4; ++w) {
+      gateway_.router().PutWorker({.id = WorkerId(w), .name = std::to_string(w), .model = {}}, {});
+    }
+  }
+  void Arrive(uint64_t id, TimePoint now = {}) {
+    Request& request = requests_[id];
+    request.id = id;
+    request.prompt.root = 1;
+    AppendTokens(7, 20'000, request.prompt);
+    request.prompt.k1_end = static_cast<uint32_t>(request.prompt.size());
+    AppendTokens(1'000 + id, 500, request.prompt);
+    gateway_.Arrive(request, now);
+  }
+
+  FakeWorld world_;
+  std::map<uint64_t, Request> requests_;
+  Gateway gateway_ = *Gateway::Make({}, world_);
+};
+
+TEST_F(SimGateway, FollowersOfAColdPrefixWaitForItsFirstByte) {
+  for (uint64_t id = 1; id <= 3; ++id) Arrive(id);
+  EXPECT_THAT(world_.sent, ElementsAre(1));
+  gateway_.FirstToken(1, FromSeconds(0.5));
+  EXPECT_THAT(world_.sent, ElementsAre(1, 2, 3));
+  EXPECT_THAT(world_.answered, ElementsAre(1));
+}
+
+TEST_F(SimGateway, AFollowerWaitsNoLongerThanPromised) {
+  Arrive(1);
+  Arrive(2);
+  const TimePoint promised = world_.wake_at;
+  gateway_.Wake(2, promised - Duration(1));
+  EXPECT_THAT(world_.sent, ElementsAre(1));
+  gateway_.Wake(2, promised);
+  EXPECT_THAT(world_.sent, ElementsAre(1, 2));
+  gateway_.FirstToken(1, promised + Duration(1));
+  EXPECT_THAT(world_.sent, ElementsAre(1, 2));
+}
+
+TEST_F(SimGateway, AnUnreachableWorkerIsLeftOnceForAnother) {
+  Arrive(1);
+  const uint32_t home = world_.to.front();
+  gateway_.FirstToken(1, FromSeconds(1));
+  world_.dead = {home};
+  Arrive(2, FromSeconds(2));
+  EXPECT_THAT(world_.sent, ElementsAre(1, 2));
+  EXPECT_NE(world_.to.back(), home);
+  EXPECT_EQ(gateway_.failovers(), 1u);
+  EXPECT_THAT(world_.failed, IsEmpty());
+}
+
+TEST_F(SimGateway, ASecondUnreachableWorkerIsTheClientsError) {
+  world_.dead = {0, 1, 2, 3};
+  Arrive(1);
+  EXPECT_THAT(world_.failed, ElementsAre(1));
+  EXPECT_EQ(gateway_.failovers(), 1u);
+}
+
+TEST_F(SimGateway, AResetIsRetriedElsewhereOnlyBeforeTheFirstByte) {
+  Arrive(1);
+  gateway_.Reset(1, FromSeconds(0.1));
+  EXPECT_THAT(world_.sent, ElementsAre(1, 1));
+  EXPECT_NE(world_.to[0], world_.to[1]);
+  gateway_.FirstToken(1, FromSeconds(1));
+  gateway_.Reset(1, FromSeconds(1.1));
+  EXPECT_THAT(world_.failed, ElementsAre(1));
+  EXPECT_EQ(world_.sent.size(), 2u);
+}
+
+TEST_F(SimGateway, AClientThatGivesUpFreesItsFollowers) {
+  for (uint64_t id = 1; id <= 3; ++id) Arrive(id);
+  EXPECT_TRUE(gateway_.GiveUp(1, FromSeconds(5)));
+  EXPECT_THAT(world_.cancelled, ElementsAre(1));
+  EXPECT_THAT(world_.failed, ElementsAre(1));
+  EXPECT_THAT(world_.sent, ElementsAre(1, 2));  // the first follower leads now
+  gateway_.FirstToken(2, FromSeconds(6));
+  EXPECT_FALSE(gateway_.GiveUp(2, FromSeconds(6)));
+  EXPECT_THAT(world_.sent, ElementsAre(1, 2, 3));
+}
+
+TEST_F(SimGateway, ARejectedRequestEndsAndHoldsNobodyBack) {
+  world_.rejects = true;
+  Arrive(1);
+  EXPECT_THAT(world_.failed, ElementsAre(1));
+  world_.rejects = false;
+  Arrive(2);
+  EXPECT_THAT(world_.sent, ElementsAre(2));
+}
+
+TEST_F(SimGateway, FinishTellsTheRouterWhatWasCached) {
+  Arrive(1);
+  gateway_.FirstToken(1, FromSeconds(1));
+  gateway_.Finish(1, 0, FromSeconds(2));
+  EXPECT_THAT(world_.finished, ElementsAre(1));
+  EXPECT_TRUE(gateway_.router().Workers(FromSeconds(2))[world_.to[0]].feedback);
+  EXPECT_EQ(gateway_.router().Workers(FromSeconds(2))[world_.to[0]].in_flight, 0u);
+}
+
+TEST(SimGatewayMake, NamesAnUnknownPolicy) {
+  FakeWorld world;
+  Gateway::Options options;
+  options.policy = "best";
+  const auto gateway = Gateway::Make(options, world);
+  ASSERT_FALSE(gateway);
+  EXPECT_EQ(gateway.error().param, "policy");
+}
+
+}  // namespace
+}  // namespace hidane::sim

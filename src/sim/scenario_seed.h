@@ -1,0 +1,58 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "sim/simulation.h"
+#include "sim/tenant_loop.h"
+
+namespace hidane::sim {
+
+/// Replicas and tenants: `16x80`, `16x100-zipf1`, `16x200-zipf0.8`. Any such name may be asked for.
+struct SeedFleet {
+  std::string name;
+  uint32_t replicas = 16;
+  uint32_t tenants = 80;
+  double zipf_s = 0;
+};
+/// kInvalidArgument (param `fleet`), with the form expected.
+Result<SeedFleet> ParseSeedFleet(std::string_view name);
+std::span<const std::string_view> SeedFleets();  ///< those of the standard table
+
+/// What happens in a run.
+enum class SeedPhase : uint8_t {
+  kColdBurst,       ///< 100 requests at once, empty caches
+  kWarmBurst,       ///< the same after a warm-up and a pause
+  kSustained,       ///< a closed loop of 100 clients; the first fifth is not counted
+  kChurn,           ///< sustained, and every 2 s a tenant leaves or a new one appears
+  kReplicaLoss,     ///< sustained; a replica is lost for 30 s
+  kRollingUpgrade,  ///< sustained; every replica is drained, restarted, taken back
+  kSingleTenant,    ///< sustained, one tenant
+};
+std::string_view Name(SeedPhase phase);  ///< as in rows: `cold_burst`, ...
+/// kInvalidArgument (param `phase`), naming those there are.
+Result<SeedPhase> ParseSeedPhase(std::string_view name);
+std::span<const SeedPhase> SeedPhases();
+
+/// One run of the seed scenario.
+struct SeedRun {
+  SeedFleet fleet;
+  SeedPhase phase = SeedPhase::kSustained;
+  std::string policy = "prefix";
+  std::string gpu = "8b-bf16-h100";
+  uint32_t gateways = 1;
+  Deltas deltas = Deltas::kOn;
+  uint64_t requests = 2'500;  ///< of a closed loop, the uncounted ones included
+  uint64_t seed = 1;
+};
+
+/// The workload of a run, and its cluster; callers may change both before Simulate.
+TenantLoopOptions SeedWorkload(const SeedRun& run);
+Result<Setup> SeedSetup(const SeedRun& run);
+
+/// Runs it and names the row.
+Result<Run> SimulateSeed(const SeedRun& run, const Setup& setup);
+
+}  // namespace hidane::sim

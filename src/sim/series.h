@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace hidane::sim {
+
+/// A run as it went, for reports: what finished in each span of `step`, and the fleet at its end.
+struct Series {
+  struct Point {
+    // Of the requests that finished in the span, warm-up included.
+    uint32_t finished = 0;
+    uint32_t failed = 0;
+    uint64_t prompt_tokens = 0, cached_tokens = 0;
+    double ttft_mean_s = 0, ttft_max_s = 0;
+    // Per worker, at the end of the span; empty unless asked for.
+    std::vector<float> kv_held;    ///< share of its KV memory that running requests hold
+    std::vector<float> kv_cached;  ///< share that the prefix cache fills, held or not
+    std::vector<float> assigned;   ///< share that gateway 0's placement has given away
+  };
+  Duration step{};
+  std::vector<Point> points;
+};
+
+}  // namespace hidane::sim

@@ -1,0 +1,280 @@
+#include "sim/simulation.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "sim/cluster.h"
+#include "sim/gateway.h"
+#include "sim/measure.h"
+#include "sim/telemetry.h"
+
+namespace hidane::sim {
+namespace {
+
+constexpr Duration kSecond = std::chrono::seconds(1);
+constexpr uint64_t kScrapeEverySeconds = 5;  // the gateway's health.metrics_interval_ms
+
+/// One run: owns time, and hands each event to the part whose business it is.
+class Simulation final : World, FleetControl {
+ public:
+  Simulation(const Setup& setup, Workload& workload)
+      : setup_(setup),
+        workload_(workload),
+        cluster_(setup.engines, agenda_),
+        operations_(setup.plan) {}
+
+  Status Prepare();
+  Run Go();
+
+ private:
+  // World: what gateways do to engines and clients.
+  Sent Send(const Request& request, WorkerId worker, TimePoint now) override {
+    return cluster_.Submit(request, worker.value(), now);
+  }
+  void Cancel(uint64_t id, WorkerId worker) override { cluster_.Cancel(id, worker.value()); }
+  void WakeAt(TimePoint at, uint64_t id) override {
+    agenda_.Push(at, {.kind = Event::Kind::kWake, .id = id});
+  }
+  void OnFirstByte(uint64_t id, TimePoint now) override { measure_.OnFirstByte(id, now); }
+  void OnEnd(const Ending& ending, TimePoint now) override;
+
+  // FleetControl: what operators do to workers.
+  void Drain(WorkerId worker, bool draining, TimePoint now) override;
+  void Stop(WorkerId worker, TimePoint now) override;
+  void Start(WorkerId worker, TimePoint now) override { cluster_.Start(worker.value(), now); }
+  bool Idle(WorkerId worker) const override;
+  uint32_t workers() const override { return static_cast<uint32_t>(cluster_.size()); }
+
+  void Handle(const Event& event, TimePoint now);
+  void PlanNext(TimePoint now);
+  void Plan(Request request, bool from_next);
+  void SendPlanned(uint64_t plan, TimePoint now);
+  void SendNow(Request request, TimePoint now);
+  void EndStep(uint32_t worker, uint64_t life, TimePoint now);
+  void Second(TimePoint now);
+  Run Finish(TimePoint now);
+  bool Over() const { return planned_.empty() && live_.empty(); }
+
+  struct Planned {
+    Request request;
+    bool from_next;  // Workload::Next gave it
+  };
+  struct Live {
+    Request request;
+    uint32_t gateway;
+  };
+
+  const Setup& setup_;
+  Workload& workload_;
+  Agenda agenda_;
+  Cluster cluster_;
+  Operations operations_;
+  std::vector<Gateway> gateways_;
+  Measure measure_;
+  std::map<uint64_t, Planned> planned_;  // by order of planning: sent when their time comes
+  std::map<uint64_t, Live> live_;        // by id
+  std::vector<StepEvent> step_;          // scratch
+  std::vector<Series::Point> samples_;
+  uint64_t next_plan_ = 0;
+  uint64_t next_id_ = 1;
+  uint64_t seconds_ = 0;
+  uint64_t events_ = 0;
+  bool stopped_ = false;
+};
+
+Status Simulation::Prepare() {
+  if (setup_.engines.empty()) return Fail(Code::kInvalidArgument, "0 replicas", "replicas");
+  if (setup_.gateways == 0) return Fail(Code::kInvalidArgument, "0 gateways", "gateways");
+  const Gateway::Options options{.params = setup_.params,
+                                 .health = setup_.health,
+                                 .policy = setup_.policy,
+                                 .wall = setup_.wall};
+  for (uint32_t g = 0; g < setup_.gateways; ++g) {
+    HIDANE_TRY(Gateway gateway, Gateway::Make(options, *this));
+    for (uint32_t w = 0; w < cluster_.size(); ++w) {
+      gateway.router().PutWorker(
+          {.id = WorkerId(w), .name = "engine-" + std::to_string(w), .model = {}}, TimePoint{});
+    }
+    gateways_.push_back(std::move(gateway));
+  }
+  return {};
+}
+
+Run Simulation::Go() {
+  TimePoint now{};
+  Second(now);  // gateways probe before they serve
+  PlanNext(now);
+  while (!Over() && !stopped_ && agenda_.next_at() <= setup_.until) {
+    const auto due = agenda_.Pop();
+    now = due.at;
+    ++events_;
+    Handle(due.event, now);
+  }
+  return Finish(now);
+}
+
+void Simulation::Handle(const Event& event, TimePoint now) {
+  using Kind = Event::Kind;
+  switch (event.kind) {
+    case Kind::kSecond:
+      return Second(now);
+    case Kind::kSend:
+      return SendPlanned(event.id, now);
+    case Kind::kStepBegin:
+      return cluster_.BeginStep(event.who, now);
+    case Kind::kStepEnd:
+      return EndStep(event.who, event.id, now);
+    case Kind::kWake:
+      if (const auto at = live_.find(event.id); at != live_.end()) {
+        gateways_[at->second.gateway].Wake(event.id, now);
+      }
+      return;
+    case Kind::kPatience:
+      if (const auto at = live_.find(event.id); at != live_.end()) {
+        gateways_[at->second.gateway].GiveUp(event.id, now);
+      }
+      return;
+  }
+}
+
+void Simulation::Plan(Request request, bool from_next) {
+  agenda_.Push(request.arrival, {.kind = Event::Kind::kSend, .id = next_plan_});
+  planned_.emplace(next_plan_++, Planned{std::move(request), from_next});
+}
+
+void Simulation::SendPlanned(uint64_t plan, TimePoint now) {
+  const auto at = planned_.find(plan);
+  Planned planned = std::move(at->second);
+  planned_.erase(at);
+  SendNow(std::move(planned.request), now);
+  if (planned.from_next) PlanNext(now);
+}
+
+// All that is sent in one instant is sent at once: engines that begin a step then see all of it.
+void Simulation::PlanNext(TimePoint now) {
+  for (;;) {
+    std::optional<Request> next = workload_.Next();
+    if (!next) return;
+    if (next->arrival > now) return Plan(*std::move(next), true);
+    SendNow(*std::move(next), now);
+  }
+}
+
+void Simulation::SendNow(Request request, TimePoint now) {
+  const uint64_t id = next_id_++;
+  request.id = id;
+  const auto gateway = static_cast<uint32_t>(id % gateways_.size());
+  const Live& live = live_.emplace(id, Live{std::move(request), gateway}).first->second;
+  measure_.OnSend(live.request, cluster_, now);
+  if (live.request.patience > Duration{}) {
+    agenda_.Push(now + live.request.patience, {.kind = Event::Kind::kPatience, .id = id});
+  }
+  gateways_[gateway].Arrive(live.request, now);
+}
+
+void Simulation::OnEnd(const Ending& ending, TimePoint now) {
+  measure_.OnEnd(ending, now);
+  const auto at = live_.find(ending.id);
+  auto next = workload_.After({.request = at->second.request, .ok = ending.ok}, now);
+  live_.erase(at);
+  if (next) Plan(*std::move(next), false);
+}
+
+void Simulation::EndStep(uint32_t worker, uint64_t life, TimePoint now) {
+  const auto events = cluster_.EndStep(worker, life);
+  step_.assign(events.begin(), events.end());
+  for (const StepEvent& event : step_) {
+    const auto at = live_.find(event.id);
+    if (at == live_.end()) continue;
+    Gateway& gateway = gateways_[at->second.gateway];
+    if (event.kind == StepEvent::Kind::kFirstToken) {
+      gateway.FirstToken(event.id, now);
+    } else {
+      gateway.Finish(event.id, event.cached_tokens, now);
+    }
+  }
+  cluster_.BeginStep(worker, now);
+}
+
+void Simulation::Drain(WorkerId worker, bool draining, TimePoint now) {
+  for (Gateway& gateway : gateways_) gateway.router().DrainWorker(worker, draining, now);
+}
+
+void Simulation::Stop(WorkerId worker, TimePoint now) {
+  for (const uint64_t id : cluster_.Stop(worker.value())) {
+    if (const auto at = live_.find(id); at != live_.end()) {
+      gateways_[at->second.gateway].Reset(id, now);
+    }
+  }
+}
+
+bool Simulation::Idle(WorkerId worker) const {
+  const Engine& engine = cluster_.engine(worker.value());
+  return engine.running() + engine.waiting() == 0;
+}
+
+void Simulation::Second(TimePoint now) {
+  operations_.Second(now, *this);
+  for (Gateway& gateway : gateways_) {
+    ProbeHealth(cluster_, gateway.router(), now);
+    if (seconds_ % kScrapeEverySeconds == 0) ScrapeMetrics(cluster_, gateway.router(), now);
+    gateway.Tick(now);
+  }
+  if (setup_.series_step > Duration{} && now % setup_.series_step == Duration{}) {
+    samples_.push_back(SampleFleet(cluster_, gateways_.front().router(), now));
+  }
+  if (setup_.on_second && !setup_.on_second(now, measure_.ended())) stopped_ = true;
+  ++seconds_;
+  agenda_.Push(now + kSecond, {.kind = Event::Kind::kSecond});
+}
+
+Run Simulation::Finish(TimePoint now) {
+  Run run;
+  measure_.FillRow(cluster_, run.row);
+  run.row.policy = setup_.policy;
+  run.row.gateways = setup_.gateways;
+  run.row.deltas = Name(setup_.deltas);
+  if (const auto change = setup_.plan.first_change()) {
+    run.row.recovery_s = measure_.RecoverySeconds(*change);
+  }
+  Duration deciding{};
+  for (const Gateway& gateway : gateways_) {
+    run.decisions += gateway.decisions();
+    run.failovers += gateway.failovers();
+    deciding += gateway.decision_time();
+  }
+  if (deciding > Duration{}) {
+    run.row.decisions_per_s = static_cast<double>(run.decisions) / Seconds(deciding);
+  }
+  if (setup_.series_step > Duration{}) {
+    run.series = measure_.MakeSeries(setup_.series_step, std::move(samples_));
+  }
+  run.events = events_;
+  run.steps = cluster_.steps();
+  run.ended = now;
+  return run;
+}
+
+}  // namespace
+
+std::string_view Name(Deltas deltas) {
+  switch (deltas) {
+    case Deltas::kOn:
+      return "on";
+    case Deltas::kLate:
+      return "late";
+    case Deltas::kOff:
+      return "off";
+  }
+  return "";
+}
+
+Result<Run> Simulate(const Setup& setup, Workload& workload) {
+  Simulation simulation(setup, workload);
+  HIDANE_CHECK_OK(simulation.Prepare());
+  return simulation.Go();
+}
+
+}  // namespace hidane::sim

@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "routing/router.h"
+#include "sim/engine.h"
+#include "sim/operations.h"
+#include "sim/row.h"
+#include "sim/series.h"
+#include "sim/workload.h"
+
+namespace hidane::sim {
+
+/// How gateways share their placement tables.
+enum class Deltas : uint8_t {
+  kOn,    ///< at once
+  kLate,  ///< a second later
+  kOff,
+};
+std::string_view Name(Deltas deltas);  ///< `on`, `late`, `off`
+
+/// A cluster and what is done to it.
+struct Setup {
+  std::vector<EngineOptions> engines;  ///< one a worker; mixed fleets are welcome
+  std::string policy = "prefix";
+  routing::Params params;
+  routing::HealthParams health;
+  uint32_t gateways = 1;  ///< requests are dealt to them in turn
+  Deltas deltas = Deltas::kOn;
+  FleetPlan plan;
+  TimePoint until = TimePoint::max();  ///< ends then even if requests are under way
+  Duration series_step{};              ///< > 0: Run::series, with the fleet's part
+  const Clock* wall = nullptr;         ///< times decisions; nullptr: not timed
+  /// Called each virtual second with the requests that have ended; false ends the run.
+  std::function<bool(TimePoint now, uint64_t ended)> on_second;
+};
+
+struct Run {
+  Row row;  ///< what was measured; what ran is the caller's to fill in but for the policy
+  Series series;
+  uint64_t events = 0;
+  uint64_t steps = 0;  ///< of engines
+  uint64_t decisions = 0;
+  uint64_t failovers = 0;
+  TimePoint ended{};
+};
+
+/// Runs `workload` on the cluster in virtual time until the last answer. Deterministic: same setup
+/// and workload, same Run (but for what `wall` timed). kInvalidArgument (param `policy`,
+/// `replicas`, `gateways`).
+Result<Run> Simulate(const Setup& setup, Workload& workload);
+
+}  // namespace hidane::sim
