@@ -71,7 +71,8 @@ Result<Duration> ParseTimestamp(std::string_view text) {
     for (size_t i = at; i < at + digits; ++i) value = value * 10 + (text[i] - '0');
     return value;
   };
-  if (!fits || number(0, 4) < 1970 || number(5, 2) < 1 || number(5, 2) > 12) {
+  if (!fits || number(0, 4) < 1970 || number(0, 4) > 2200 || number(5, 2) < 1 ||
+      number(5, 2) > 12) {
     return Fail(Code::kInvalidArgument,
                 fmt::format("TIMESTAMP is `{}`, not YYYY-MM-DD hh:mm:ss", text.substr(0, 40)));
   }

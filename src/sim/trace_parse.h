@@ -10,7 +10,7 @@
 namespace hidane::sim {
 
 /// Reads a trace line by line; the first line that is not blank tells the format. Formats, and
-/// what each can say: docs/workloads.md.
+/// what each can say: docs/simulator.md.
 class TraceParser {
  public:
   /// `source` names the trace in errors; `blocks_max` bounds its memory.

@@ -188,7 +188,7 @@ struct BadTrace {
 
 TEST(TraceParse, ErrorsNameLineFieldAndValue) {
   const std::string good = R"({"timestamp": 0, "input_length": 9, "hash_ids": [1]})";
-  const std::array<BadTrace, 12> bad = {{
+  const std::array<BadTrace, 13> bad = {{
       {"", "t: holds no request"},
       {"hello", "t:1: `hello` begins no trace format"},
       {good + "\n\n{\"timestamp\": 0, \"input_length\": -3}", "t:3: input_length is -3"},
@@ -206,6 +206,8 @@ TEST(TraceParse, ErrorsNameLineFieldAndValue) {
            R"({"type": "n", "model": "m", "in": 64, "out": 1, "keep": 7, "add": [[1, 1]]}]})",
        "t:1: keep is 7"},
       {"TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2", "t:2: TIMESTAMP is `yesterday`"},
+      {"TIMESTAMP,ContextTokens,GeneratedTokens\n4046-12-31 23:59:59,1,2",
+       "t:2: TIMESTAMP is `4046"},
       {"arrival_s,tenant,conversation,static_tokens,own_tokens,output_tokens\n0,a,,1e3,1,1",
        "t:2: static_tokens is `1e3`"},
   }};
