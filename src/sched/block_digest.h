@@ -20,6 +20,16 @@ struct DigestHash {
   }
 };
 
+/// Equality without a call to memcmp.
+struct DigestEqual {
+  bool operator()(const Sha256Digest& a, const Sha256Digest& b) const noexcept {
+    uint64_t x[4], y[4];
+    std::memcpy(x, a.data(), sizeof x);
+    std::memcpy(y, b.data(), sizeof y);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3])) == 0;
+  }
+};
+
 /// Names KV blocks by content: SHA-256(digest of the block before it, its tokens as 32-bit little
 /// endian, salt). Equal digests therefore mean equal K/V: the same tokens after the same tokens,
 /// for the same salt. The first block's parent is 32 zero bytes.

@@ -27,7 +27,7 @@ class PrefixIndex {
   uint32_t size() const { return static_cast<uint32_t>(blocks_.size()); }
 
  private:
-  boost::unordered_flat_map<Sha256Digest, BlockId, DigestHash> blocks_;
+  boost::unordered_flat_map<Sha256Digest, BlockId, DigestHash, DigestEqual> blocks_;
   std::vector<std::optional<Sha256Digest>> digests_;  // by block
 };
 

@@ -18,21 +18,25 @@ sched::SchedulerOptions SchedulerOptionsOf(const EngineOptions& o) {
 }
 
 Sha256Digest NameOf(uint64_t chain_value, uint64_t block) {
-  const uint64_t words[4] = {Mix64(chain_value ^ Mix64(block)), chain_value, block, 0};
+  const uint64_t words[4] = {Mix64(chain_value + block), chain_value, block, 0};
   Sha256Digest name;
   static_assert(sizeof words == sizeof name);
   std::memcpy(name.data(), words, sizeof words);
   return name;
 }
 
-// Appends the names of the blocks that end within `ends`, from the first that `names` lacks.
-void NameBlocks(std::span<const uint64_t> chain, std::span<const uint32_t> ends,
-                uint32_t block_size, std::vector<Sha256Digest>& names) {
+// The names of the KV blocks from `first` on that end within `ends`.
+std::vector<Sha256Digest> NameBlocks(std::span<const uint64_t> chain,
+                                     std::span<const uint32_t> ends, uint32_t block_size,
+                                     uint64_t first) {
+  std::vector<Sha256Digest> names;
+  if (ends.empty()) return names;
+  names.reserve(ends.back() / block_size - std::min<uint64_t>(first, ends.back() / block_size));
+  uint64_t block = first;
   for (size_t i = 0; i < chain.size(); ++i) {
-    while ((names.size() + 1) * block_size <= ends[i]) {
-      names.push_back(NameOf(chain[i], names.size()));
-    }
+    for (; (block + 1) * block_size <= ends[i]; ++block) names.push_back(NameOf(chain[i], block));
   }
+  return names;
 }
 
 }  // namespace
@@ -59,11 +63,11 @@ bool Engine::Submit(const Request& request) {
   live.request = request.id;
   live.output_tokens = request.output_tokens;
   live.static_tokens = prompt.BytesAt(prompt.k1_end);
-  live.names.reserve((prompt.tokens + request.output_tokens) / options_.block_size);
-  NameBlocks(prompt.chain, prompt.ends, options_.block_size, live.names);
-  const auto prompt_names = live.names;
-  NameBlocks(request.answer_chain, request.answer_ends, options_.block_size, live.names);
-  scheduler_.Add(id, prompt.tokens, prompt_names);
+  auto names = NameBlocks(prompt.chain, prompt.ends, options_.block_size, 0);
+  live.prompt_names = names.size();
+  live.answer_names =
+      NameBlocks(request.answer_chain, request.answer_ends, options_.block_size, live.prompt_names);
+  scheduler_.Add(id, prompt.tokens, std::move(names));
   return true;
 }
 
@@ -148,10 +152,10 @@ void Engine::Deliver(SeqId id) {
     tell(StepEvent::Kind::kFinished);
     return Remove(id);
   }
-  const size_t named = seq.chain.size();
-  const bool fills = (named + 1) * options_.block_size == seq.tokens + 1;
-  if (fills && named < live.names.size()) {
-    scheduler_.Append(id, live.names[named]);
+  const size_t named = seq.chain.size() - live.prompt_names;  // of the answer
+  const bool fills = (seq.chain.size() + 1) * options_.block_size == seq.tokens + 1;
+  if (fills && named < live.answer_names.size()) {
+    scheduler_.Append(id, live.answer_names[named]);
   } else {
     scheduler_.Append(id);
   }

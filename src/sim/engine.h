@@ -78,10 +78,11 @@ class Engine {
  private:
   struct Live {
     uint64_t request = 0;
-    uint32_t output_tokens = 0;       // that it wants
-    uint32_t produced = 0;            // of them
-    uint32_t static_tokens = 0;       // of its prompt
-    std::vector<Sha256Digest> names;  // of the blocks of prompt and answer
+    uint32_t output_tokens = 0;              // that it wants
+    uint32_t produced = 0;                   // of them
+    uint32_t static_tokens = 0;              // of its prompt
+    size_t prompt_names = 0;                 // KV blocks with a name
+    std::vector<Sha256Digest> answer_names;  // of those that follow
   };
 
   EngineTime CostOf(const sched::StepPlan& plan);

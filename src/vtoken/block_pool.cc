@@ -28,18 +28,13 @@ Result<BlockId> BlockPool::Allocate() {
   return BlockId(id);
 }
 
-Result<uint32_t> BlockPool::RefCount(BlockId block) const {
-  HIDANE_CHECK_OK(Check(block));
-  return blocks_[block.value()].refs;
-}
-
 Result<bool> BlockPool::Pinned(BlockId block) const {
-  HIDANE_CHECK_OK(Check(block));
+  if (block.value() >= size()) return Unknown(block);
   return blocks_[block.value()].pins > 0;
 }
 
 Status BlockPool::Ref(BlockId block) {
-  HIDANE_CHECK_OK(Check(block));
+  if (block.value() >= size()) return Unknown(block);
   Block& b = blocks_[block.value()];
   if (b.refs == 0 && b.pins == 0) Unlink(block.value());
   ++b.refs;
@@ -47,7 +42,7 @@ Status BlockPool::Ref(BlockId block) {
 }
 
 Status BlockPool::Release(BlockId block, Reuse reuse) {
-  HIDANE_CHECK_OK(Check(block));
+  if (block.value() >= size()) return Unknown(block);
   Block& b = blocks_[block.value()];
   if (b.refs == 0) {
     return Fail(Code::kInternal, fmt::format("KV block {} is not held", block.value()));
@@ -57,7 +52,7 @@ Status BlockPool::Release(BlockId block, Reuse reuse) {
 }
 
 Status BlockPool::Pin(BlockId block) {
-  HIDANE_CHECK_OK(Check(block));
+  if (block.value() >= size()) return Unknown(block);
   Block& b = blocks_[block.value()];
   if (b.refs == 0 && b.pins == 0) Unlink(block.value());
   ++b.pins;
@@ -65,7 +60,7 @@ Status BlockPool::Pin(BlockId block) {
 }
 
 Status BlockPool::Unpin(BlockId block) {
-  HIDANE_CHECK_OK(Check(block));
+  if (block.value() >= size()) return Unknown(block);
   Block& b = blocks_[block.value()];
   if (b.pins == 0) {
     return Fail(Code::kInternal, fmt::format("KV block {} is not pinned", block.value()));
@@ -74,8 +69,7 @@ Status BlockPool::Unpin(BlockId block) {
   return {};
 }
 
-Status BlockPool::Check(BlockId block) const {
-  if (block.value() < size()) return {};
+tl::unexpected<Error> BlockPool::Unknown(BlockId block) const {
   return Fail(Code::kInvalidArgument,
               fmt::format("KV block {} of a pool of {}", block.value(), size()));
 }

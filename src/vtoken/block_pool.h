@@ -37,7 +37,10 @@ class BlockPool {
   /// The oldest free block, with one reference. kResourceExhausted when none is free.
   Result<BlockId> Allocate();
   // All below: kInvalidArgument when `block` is out of range; nothing is changed on an error.
-  Result<uint32_t> RefCount(BlockId block) const;
+  Result<uint32_t> RefCount(BlockId block) const {
+    if (block.value() >= size()) return Unknown(block);
+    return blocks_[block.value()].refs;
+  }
   Result<bool> Pinned(BlockId block) const;
   /// One reference more. A free or quarantined block is taken back as it is.
   Status Ref(BlockId block);
@@ -55,7 +58,7 @@ class BlockPool {
     uint32_t prev = 0, next = 0;  // free list; meaningless unless free
   };
 
-  Status Check(BlockId block) const;
+  tl::unexpected<Error> Unknown(BlockId block) const;
   void Link(uint32_t id, Reuse reuse);
   void Unlink(uint32_t id);
 
