@@ -43,16 +43,4 @@ Candidate Assess(const Query& query, const WorkerState& worker, const Params& pa
   return c;
 }
 
-const Candidate& LeastTtft(std::span<const Candidate> candidates, const Params& params) {
-  const auto total = [](const Candidate& c) { return c.ttft.total(); };
-  const Candidate least = std::ranges::min(candidates, {}, total);
-  const double near = params.near_tie_s + params.near_tie_share * least.ttft.prefill;
-  const Candidate* best = nullptr;
-  for (const Candidate& c : candidates) {
-    if (total(c) > total(least) + near) continue;
-    if (best == nullptr || c.cached_tokens > best->cached_tokens) best = &c;
-  }
-  return *best;
-}
-
 }  // namespace hidane::routing

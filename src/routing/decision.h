@@ -56,6 +56,7 @@ struct Decision {
   uint32_t expected_cached = 0;  ///< tokens, on `worker`
   Ttft ttft;                     ///< on `worker`
   uint64_t k1 = 0;
+  uint32_t k1_tokens = 0;
   std::vector<Candidate> candidates;  ///< those compared, the chosen one among them
 };
 

@@ -11,6 +11,7 @@ void Ledger::Add(const Cost& cost, TimePoint now) {
   ++unanswered_;
   ++in_flight_;
   own_tokens_ += cost.own_tokens;
+  passing_tokens_ += cost.own_tokens - cost.lasting_tokens;
   Shared& shared = running_k1_[cost.k1];
   if (shared.requests++ == 0) {
     shared.tokens = cost.k1_tokens;
@@ -34,6 +35,7 @@ void Ledger::Done(const Cost& cost, bool answered, double lived_s, TimePoint now
   }
   --in_flight_;
   own_tokens_ -= cost.own_tokens;
+  passing_tokens_ -= cost.own_tokens - cost.lasting_tokens;
   const auto at = running_k1_.find(cost.k1);
   if (--at->second.requests == 0) {
     shared_tokens_ -= at->second.tokens;

@@ -8,8 +8,9 @@ namespace hidane::routing {
 
 /// What one request costs its worker, fixed when it is routed.
 struct Cost {
-  double prefill_s = 0;     ///< of its uncached tokens
-  uint32_t own_tokens = 0;  ///< KV beside the static prefix: the rest of the prompt, the answer
+  double prefill_s = 0;         ///< of its uncached tokens
+  uint32_t own_tokens = 0;      ///< KV beside the static prefix: the rest of the prompt, the answer
+  uint32_t lasting_tokens = 0;  ///< of them, those that an account holds for longer than it runs
   uint64_t k1 = 0;
   uint32_t k1_tokens = 0;
 };
@@ -29,7 +30,8 @@ class Ledger {
   double wait_s(TimePoint now) const;
   /// KV tokens of the requests under way, each static prefix once.
   uint64_t running_tokens() const { return own_tokens_ + shared_tokens_; }
-  uint64_t own_tokens() const { return own_tokens_; }
+  /// KV tokens that no account holds: what the running reserve is for.
+  uint64_t passing_tokens() const { return passing_tokens_; }
   bool Runs(uint64_t k1) const { return running_k1_.contains(k1); }
   uint32_t in_flight() const { return in_flight_; }
   uint32_t unanswered() const { return unanswered_; }
@@ -47,6 +49,7 @@ class Ledger {
   uint32_t unanswered_ = 0;
   uint32_t in_flight_ = 0;
   uint64_t own_tokens_ = 0;
+  uint64_t passing_tokens_ = 0;
   uint64_t shared_tokens_ = 0;
   double mean_life_s_ = 1;
   TimePoint prefill_since_{};  // the prefill under way began about then

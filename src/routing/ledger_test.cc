@@ -81,33 +81,39 @@ TEST(LoadShareTest, OldLoadFadesWithRequestsNotWithSilence) {
 
 constexpr WorkerId kW{3};
 
+Flight Join(SingleFlight& flights, Ticket ticket, uint64_t k1, WorkerId worker, uint32_t cold) {
+  const Flight flight = flights.Peek(k1, worker, cold);
+  flights.Join(ticket, k1, worker, flight);
+  return flight;
+}
+
 TEST(SingleFlightTest, FollowersWaitForTheLeadersFirstByte) {
   SingleFlight flights(2048);
-  EXPECT_EQ(flights.Join(Ticket(1), 7, kW, 5000), Flight::kLead);
-  EXPECT_EQ(flights.Join(Ticket(2), 7, kW, 0), Flight::kFollow);
-  EXPECT_EQ(flights.Join(Ticket(3), 7, kW, 0), Flight::kFollow);
-  EXPECT_EQ(flights.Join(Ticket(4), 7, WorkerId(4), 0), Flight::kGo) << "warm elsewhere";
+  EXPECT_EQ(Join(flights, Ticket(1), 7, kW, 5000), Flight::kLead);
+  EXPECT_EQ(Join(flights, Ticket(2), 7, kW, 0), Flight::kFollow);
+  EXPECT_EQ(Join(flights, Ticket(3), 7, kW, 0), Flight::kFollow);
+  EXPECT_EQ(Join(flights, Ticket(4), 7, WorkerId(4), 0), Flight::kGo) << "warm elsewhere";
   EXPECT_EQ(flights.Landed(Ticket(1)), (std::vector<Ticket>{Ticket(2), Ticket(3)}));
-  EXPECT_EQ(flights.Join(Ticket(5), 7, kW, 0), Flight::kGo);
+  EXPECT_EQ(Join(flights, Ticket(5), 7, kW, 0), Flight::kGo);
   EXPECT_EQ(flights.size(), 0u);
 }
 
 TEST(SingleFlightTest, WarmOrShortPrefixesFlyAlone) {
   SingleFlight flights(2048);
-  EXPECT_EQ(flights.Join(Ticket(1), 7, kW, 2047), Flight::kGo);
-  EXPECT_EQ(flights.Join(Ticket(2), 7, kW, 2047), Flight::kGo);
+  EXPECT_EQ(Join(flights, Ticket(1), 7, kW, 2047), Flight::kGo);
+  EXPECT_EQ(Join(flights, Ticket(2), 7, kW, 2047), Flight::kGo);
 }
 
 TEST(SingleFlightTest, WhenTheLeaderFailsOneFollowerLeads) {
   SingleFlight flights(2048);
-  for (uint64_t t = 1; t <= 3; ++t) flights.Join(Ticket(t), 7, kW, 5000);
+  for (uint64_t t = 1; t <= 3; ++t) Join(flights, Ticket(t), 7, kW, 5000);
   EXPECT_EQ(flights.Failed(Ticket(1)), std::vector<Ticket>{Ticket(2)});
   EXPECT_EQ(flights.Landed(Ticket(2)), std::vector<Ticket>{Ticket(3)});
 }
 
 TEST(SingleFlightTest, AFollowerMayLeaveAndIsNotReleasedAgain) {
   SingleFlight flights(2048);
-  for (uint64_t t = 1; t <= 2; ++t) flights.Join(Ticket(t), 7, kW, 5000);
+  for (uint64_t t = 1; t <= 2; ++t) Join(flights, Ticket(t), 7, kW, 5000);
   flights.Leave(Ticket(2));
   EXPECT_TRUE(flights.Failed(Ticket(1)).empty());
   EXPECT_EQ(flights.size(), 0u);

@@ -17,7 +17,8 @@ class LruMap {
 
   explicit LruMap(size_t bound) : bound_(bound) {}
 
-  Value* Find(uint64_t key) {
+  Value* Find(uint64_t key) { return const_cast<Value*>(std::as_const(*this).Find(key)); }
+  const Value* Find(uint64_t key) const {
     const auto at = where_.find(key);
     return at == where_.end() ? nullptr : &at->second->second;
   }
@@ -55,6 +56,8 @@ class LruMap {
   Entry& oldest() { return entries_.back(); }  ///< REQUIRES: not empty
   auto begin() { return entries_.begin(); }
   auto end() { return entries_.end(); }
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
 
  private:
   using Entries = std::list<Entry>;

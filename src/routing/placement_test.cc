@@ -13,7 +13,7 @@
 namespace hidane::routing {
 namespace {
 
-PlacementTable::Member Member(uint32_t id, uint64_t capacity) {
+Member MakeMember(uint32_t id, uint64_t capacity) {
   return {.id = WorkerId(id), .key = Mix64(id + 100), .capacity_tokens = capacity};
 }
 
@@ -21,17 +21,46 @@ double NoWait(WorkerId) {
   return 0;
 }
 
+// A table with all that it needs.
+class Table {
+ public:
+  explicit Table(const Params& params, uint32_t replica = 0)
+      : accounts_(params), log_(replica), table_(params, accounts_, log_) {}
+  PlacementTable* operator->() { return &table_; }
+
+  // One request, served at home; returns the prefix's homes.
+  std::vector<WorkerId> See(uint64_t k1, uint32_t tokens, double prefill_s,
+                            const PlacementTable::Wait& wait, TimePoint now) {
+    const auto homes = table_.Homes(k1);
+    const WorkerId worker =
+        homes.empty() ? table_.Propose(k1, tokens, prefill_s, wait) : homes.front();
+    table_.Serve(k1, tokens, worker, now);
+    return Homes(k1);
+  }
+  std::vector<WorkerId> Homes(uint64_t k1) const {
+    const auto homes = table_.Homes(k1);
+    return {homes.begin(), homes.end()};
+  }
+  uint64_t assigned_tokens(WorkerId id) const { return accounts_.Find(id)->assigned(); }
+  uint32_t prefixes_at(WorkerId id) const { return accounts_.Find(id)->homes; }
+  std::vector<Delta> TakeDeltas() { return log_.Take(); }
+
+ private:
+  Accounts accounts_;
+  DeltaLog log_;
+  PlacementTable table_;
+};
+
 // One request; returns the prefix's homes.
-std::vector<WorkerId> See(PlacementTable& table, uint64_t k1, uint32_t tokens, double at_s = 0) {
-  const auto sight = table.See(k1, tokens, tokens / 10'000.0, NoWait, At(at_s));
-  return {sight.homes.begin(), sight.homes.end()};
+std::vector<WorkerId> See(Table& table, uint64_t k1, uint32_t tokens, double at_s = 0) {
+  return table.See(k1, tokens, tokens / 10'000.0, NoWait, At(at_s));
 }
 
 using Homes = std::map<uint64_t, std::vector<WorkerId>>;
 
 TEST(PlacementTest, APrefixKeepsItsHome) {
-  PlacementTable table(Params{});
-  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 100'000));
+  Table table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 100'000));
   const auto home = See(table, 1, 10'000);
   ASSERT_EQ(home.size(), 1u);
   EXPECT_EQ(table.assigned_tokens(home[0]), 10'000u);
@@ -43,41 +72,41 @@ TEST(PlacementTest, APrefixKeepsItsHome) {
 TEST(PlacementTest, SixteenTenantsFitFourWorkersExactly) {
   constexpr uint32_t kTenant = 1000;
   for (const bool burst : {false, true}) {
-    PlacementTable table(Params{});
+    Table table(Params{});
     std::map<WorkerId, double> waits;
-    for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 5200 + 400));
+    for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 5200 + 400));
     for (uint64_t t = 0; t < 16; ++t) {
       const auto wait = [&](WorkerId w) { return burst ? waits[w] : 0; };
       const auto sight = table.See(Mix64(t), kTenant, 1.0, wait, At(burst ? 0 : t * 2.0));
-      ASSERT_EQ(sight.homes.size(), 1u);
-      waits[sight.homes[0]] += 1.0;
+      ASSERT_EQ(sight.size(), 1u);
+      waits[sight[0]] += 1.0;
     }
     for (uint32_t w = 0; w < 4; ++w) EXPECT_EQ(table.prefixes_at(WorkerId(w)), 4u);
   }
 }
 
 TEST(PlacementTest, AColdBurstSpreadsByWaitAndAMuchLoadedWorkerIsPassedOver) {
-  PlacementTable table(Params{});
-  for (uint32_t w = 0; w < 2; ++w) table.PutWorker(Member(w, 1'000'000));
+  Table table(Params{});
+  for (uint32_t w = 0; w < 2; ++w) table->PutWorker(MakeMember(w, 1'000'000));
   const auto wait = [](WorkerId w) { return w == WorkerId(0) ? 5.0 : 0.0; };
   for (uint64_t t = 0; t < 8; ++t) {
-    EXPECT_EQ(table.See(Mix64(t), 10'000, 1.0, wait, At(0)).homes[0], WorkerId(1));
+    EXPECT_EQ(table.See(Mix64(t), 10'000, 1.0, wait, At(0))[0], WorkerId(1));
   }
 }
 
 TEST(PlacementTest, NewPrefixesGoWhereTheyMayBeTaken) {
-  PlacementTable table(Params{});
-  auto out = Member(0, 1'000'000);
+  Table table(Params{});
+  auto out = MakeMember(0, 1'000'000);
   out.takes_new = false;
-  table.PutWorker(out);
-  table.PutWorker(Member(1, 100'000));
+  table->PutWorker(out);
+  table->PutWorker(MakeMember(1, 100'000));
   for (uint64_t t = 0; t < 8; ++t) EXPECT_EQ(See(table, Mix64(t), 10'000)[0], WorkerId(1));
 }
 
 TEST(PlacementTest, WhenNothingFitsTheLeastFilledTakesIt) {
-  PlacementTable table(Params{});
-  table.PutWorker(Member(0, 10'000));
-  table.PutWorker(Member(1, 20'000));
+  Table table(Params{});
+  table->PutWorker(MakeMember(0, 10'000));
+  table->PutWorker(MakeMember(1, 20'000));
   See(table, 1, 9'000);
   See(table, 2, 9'000);
   See(table, 3, 9'000);
@@ -86,24 +115,24 @@ TEST(PlacementTest, WhenNothingFitsTheLeastFilledTakesIt) {
 }
 
 TEST(PlacementTest, PrefixesThatNobodyUsesMakeWay) {
-  PlacementTable table(Params{.idle_release_s = 600});
-  table.PutWorker(Member(0, 10'000));
+  Table table(Params{.idle_release_s = 600});
+  table->PutWorker(MakeMember(0, 10'000));
   See(table, 1, 9'000, 0);
   See(table, 2, 9'000, 700);
-  EXPECT_FALSE(table.Knows(1));
+  EXPECT_FALSE(table->Knows(1));
   EXPECT_EQ(table.assigned_tokens(WorkerId(0)), 9'000u);
 }
 
 TEST(PlacementTest, TheTableIsBounded) {
-  PlacementTable table(Params{.prefixes_max = 10});
-  table.PutWorker(Member(0, 1'000'000));
+  Table table(Params{.prefixes_max = 10});
+  table->PutWorker(MakeMember(0, 1'000'000));
   for (uint64_t t = 0; t < 50; ++t) See(table, t, 100);
-  EXPECT_EQ(table.size(), 10u);
+  EXPECT_EQ(table->size(), 10u);
   EXPECT_EQ(table.assigned_tokens(WorkerId(0)), 1'000u);
 }
 
 // Drives `seconds` of load in which prefix 0 has `hot` of ten requests a second.
-void Load(PlacementTable& table, double from_s, double seconds, int hot, uint64_t prefixes,
+void Load(Table& table, double from_s, double seconds, int hot, uint64_t prefixes,
           uint32_t tokens) {
   for (int i = 0; i < seconds * 10; ++i) {
     const uint64_t k1 = i % 10 < hot ? 0 : 1 + i % (prefixes - 1);
@@ -113,8 +142,8 @@ void Load(PlacementTable& table, double from_s, double seconds, int hot, uint64_
 
 TEST(PlacementTest, AHotPrefixGainsHomesAfterAWhileAndLosesThemWhenMemoryIsShort) {
   // Memory above the spare mark, so that only load counts.
-  PlacementTable table(Params{.spare_mark = 0});
-  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 100'000));
+  Table table(Params{.spare_mark = 0});
+  for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 100'000));
   for (uint64_t k1 = 0; k1 < 8; ++k1) See(table, k1, 10'000);
   Load(table, 1, 15, 6, 8, 10'000);
   EXPECT_EQ(See(table, 0, 10'000, 16).size(), 1u) << "a wish must last";
@@ -125,8 +154,8 @@ TEST(PlacementTest, AHotPrefixGainsHomesAfterAWhileAndLosesThemWhenMemoryIsShort
 }
 
 TEST(PlacementTest, SpareMemoryBuysSecondHomesOnlyUpToItsMark) {
-  PlacementTable table(Params{});
-  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 100'000));
+  Table table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 100'000));
   for (uint64_t k1 = 0; k1 < 16; ++k1) See(table, k1, 10'000);
   Load(table, 1, 300, 1, 16, 10'000);
   for (uint32_t w = 0; w < 4; ++w) {
@@ -136,8 +165,8 @@ TEST(PlacementTest, SpareMemoryBuysSecondHomesOnlyUpToItsMark) {
 }
 
 TEST(PlacementTest, NothingFlapsUnderNoise) {
-  PlacementTable table(Params{});
-  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 60'000));
+  Table table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 60'000));
   Rng rng(7);
   Homes homes;
   int changes = 0;
@@ -152,30 +181,30 @@ TEST(PlacementTest, NothingFlapsUnderNoise) {
 }
 
 TEST(PlacementTest, AnOverfullWorkerHandsOnAsSoonAsAnotherHasRoom) {
-  PlacementTable table(Params{});
-  table.PutWorker(Member(0, 50'000));
+  Table table(Params{});
+  table->PutWorker(MakeMember(0, 50'000));
   for (uint64_t t = 0; t < 8; ++t) See(table, t, 10'000);
   EXPECT_EQ(table.assigned_tokens(WorkerId(0)), 80'000u);
-  auto second = Member(1, 50'000);
+  auto second = MakeMember(1, 50'000);
   second.takes_new = false;  // it is there, and not healthy yet
-  table.PutWorker(second);
+  table->PutWorker(second);
   second.takes_new = true;
-  table.PutWorker(second);
+  table->PutWorker(second);
   See(table, 7, 10'000, 5);
   EXPECT_LE(table.assigned_tokens(WorkerId(0)), 50'000u);
   EXPECT_LE(table.assigned_tokens(WorkerId(1)), 45'000u);
 }
 
 TEST(PlacementTest, TheRefugeIsTheSameForAllRequestsOfAPrefix) {
-  PlacementTable table(Params{});
-  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 100'000));
+  Table table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 100'000));
   const WorkerId home = See(table, 1, 10'000)[0];
   const auto others = [&](WorkerId w) { return w != home; };
-  const WorkerId* refuge = table.Refuge(1, 10'000, others);
+  const WorkerId* refuge = table->Refuge(1, 10'000, others);
   ASSERT_NE(refuge, nullptr);
   EXPECT_NE(*refuge, home);
-  EXPECT_EQ(*table.Refuge(1, 10'000, others), *refuge);
-  EXPECT_EQ(table.Refuge(1, 10'000, [](WorkerId) { return false; }), nullptr);
+  EXPECT_EQ(*table->Refuge(1, 10'000, others), *refuge);
+  EXPECT_EQ(table->Refuge(1, 10'000, [](WorkerId) { return false; }), nullptr);
 }
 
 rc::Gen<std::vector<uint64_t>> Arrivals() {
@@ -196,10 +225,10 @@ RC_GTEST_PROP(PlacementProperty, SameMembersAndSameArrivalsGiveTheSameTable, ())
     for (size_t i = ids.size(); i > 1; --i) std::swap(ids[i - 1], ids[rng.Below(i)]);
     return ids;
   });
-  PlacementTable a(Params{});
-  PlacementTable b(Params{});
-  for (uint32_t w = 0; w < 5; ++w) a.PutWorker(Member(w, 10'000));
-  for (const uint32_t w : joins) b.PutWorker(Member(w, 10'000));
+  Table a(Params{});
+  Table b(Params{});
+  for (uint32_t w = 0; w < 5; ++w) a->PutWorker(MakeMember(w, 10'000));
+  for (const uint32_t w : joins) b->PutWorker(MakeMember(w, 10'000));
   double t = 0;
   for (const uint64_t k1 : arrivals) {
     t += 0.3;
@@ -209,8 +238,8 @@ RC_GTEST_PROP(PlacementProperty, SameMembersAndSameArrivalsGiveTheSameTable, ())
 
 RC_GTEST_PROP(PlacementProperty, AssignedNeverExceedsMemoryWhileAnyWorkerHasRoom, ()) {
   const auto arrivals = *Arrivals();
-  PlacementTable table(Params{});
-  for (uint32_t w = 0; w < 4; ++w) table.PutWorker(Member(w, 5'000 + 1'000 * w));
+  Table table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 5'000 + 1'000 * w));
   double t = 0;
   for (const uint64_t k1 : arrivals) {
     uint64_t room = 0;
@@ -219,7 +248,7 @@ RC_GTEST_PROP(PlacementProperty, AssignedNeverExceedsMemoryWhileAnyWorkerHasRoom
       const auto assigned = static_cast<double>(table.assigned_tokens(WorkerId(w)));
       room = std::max(room, static_cast<uint64_t>(std::max(0.0, limit - assigned)));
     }
-    const bool fits = table.Knows(k1) || SizeOf(k1) <= room;
+    const bool fits = table->Knows(k1) || SizeOf(k1) <= room;
     See(table, k1, SizeOf(k1), t += 0.1);
     if (!fits) break;
     for (uint32_t w = 0; w < 4; ++w) {
@@ -229,7 +258,7 @@ RC_GTEST_PROP(PlacementProperty, AssignedNeverExceedsMemoryWhileAnyWorkerHasRoom
 }
 
 // Fills a table and returns where everything is.
-Homes Fill(PlacementTable& table, const std::set<uint64_t>& prefixes) {
+Homes Fill(Table& table, const std::set<uint64_t>& prefixes) {
   Homes homes;
   for (const uint64_t k1 : prefixes) homes[k1] = See(table, k1, 1'000);
   return homes;
@@ -238,10 +267,10 @@ Homes Fill(PlacementTable& table, const std::set<uint64_t>& prefixes) {
 RC_GTEST_PROP(PlacementProperty, ALeaveMovesOnlyItsOwn, ()) {
   const auto prefixes = *rc::gen::nonEmpty(rc::gen::arbitrary<std::set<uint64_t>>());
   const auto leaver = WorkerId(*rc::gen::inRange<uint32_t>(0, 5));
-  PlacementTable table(Params{});
-  for (uint32_t w = 0; w < 5; ++w) table.PutWorker(Member(w, 1'000'000));
+  Table table(Params{});
+  for (uint32_t w = 0; w < 5; ++w) table->PutWorker(MakeMember(w, 1'000'000));
   const Homes before = Fill(table, prefixes);
-  table.RemoveWorker(leaver);
+  table->RemoveWorker(leaver);
   for (const auto& [k1, homes] : before) {
     const auto now = See(table, k1, 1'000);
     if (homes[0] == leaver) {
@@ -255,12 +284,12 @@ RC_GTEST_PROP(PlacementProperty, ALeaveMovesOnlyItsOwn, ()) {
 TEST(PlacementTest, AJoinTakesItsPartAndMovesNothingElse) {
   constexpr uint32_t kWorkers = 8;
   constexpr uint64_t kPrefixes = 2'000;
-  PlacementTable table(Params{});
-  for (uint32_t w = 0; w < kWorkers; ++w) table.PutWorker(Member(w, 100'000'000));
+  Table table(Params{});
+  for (uint32_t w = 0; w < kWorkers; ++w) table->PutWorker(MakeMember(w, 100'000'000));
   std::set<uint64_t> prefixes;
   for (uint64_t t = 0; t < kPrefixes; ++t) prefixes.insert(Mix64(t));
   const Homes before = Fill(table, prefixes);
-  table.PutWorker(Member(kWorkers, 100'000'000));
+  table->PutWorker(MakeMember(kWorkers, 100'000'000));
   uint64_t moved = 0;
   for (const auto& [k1, homes] : before) {
     const auto now = See(table, k1, 1'000);

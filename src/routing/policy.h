@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "prompt/identity.h"
 #include "routing/decision.h"
+#include "routing/delta.h"
 #include "routing/params.h"
 #include "routing/worker_state.h"
 
@@ -24,6 +25,8 @@ struct Query {
   std::optional<WorkerId> not_worker{};
   TimePoint now{};
 
+  /// The conversation has gone on: the prompt does not end with its first user message.
+  bool has_history() const { return prompt.size() > prompt.k2_end; }
   uint32_t own_tokens() const { return prompt_tokens - k1_tokens + output_tokens; }
   bool MayTake(const WorkerState& worker) const {
     return worker.spec.id != not_worker && worker.MayTake(now);
@@ -42,10 +45,13 @@ class Policy {
   virtual ~Policy() = default;
   virtual std::string_view name() const = 0;
 
-  /// Chooses among `workers` (by id, not empty) those that query.MayTake. Appends what it
-  /// compared, the chosen one included, to `considered`.
+  /// Chooses among `workers` (by id, not empty) those that query.MayTake, and changes nothing.
+  /// Appends what it compared, the chosen one included, to `considered`.
   virtual Choice Choose(const Query& query, WorkerSpan workers,
-                        std::vector<Candidate>& considered) = 0;
+                        std::vector<Candidate>& considered) const = 0;
+  /// The request goes where Choose said. Returns the tokens of its prompt that the policy counts
+  /// against the worker's memory for longer than the request runs.
+  virtual uint32_t Commit(const Query& /*query*/, const Choice& /*choice*/) { return 0; }
 
   /// Members, their memory or their health changed; also called about once a second.
   virtual void OnMembers(WorkerSpan /*workers*/, TimePoint /*now*/) {}
@@ -55,14 +61,15 @@ class Policy {
     uint32_t prefixes = 0;
   };
   virtual Placed placed_at(WorkerId) const { return {}; }
+
+  // Agreement between gateways; policies without a table have nothing to tell.
+  virtual std::vector<Delta> TakeDeltas() { return {}; }
+  virtual std::vector<Delta> Snapshot() const { return {}; }
+  virtual void Merge(const Delta& /*delta*/, TimePoint /*now*/) {}
 };
 
 /// What `worker` would give: cached tokens by the index, and the predicted time to first token.
 Candidate Assess(const Query& query, const WorkerState& worker, const Params& params);
-
-/// The least predicted TTFT; among near ties (rates are noisy) the candidate that holds most of
-/// the prompt, then the first. REQUIRES: not empty.
-const Candidate& LeastTtft(std::span<const Candidate> candidates, const Params& params);
 
 /// nullptr for a name that isn't in PolicyNames().
 std::unique_ptr<Policy> MakePolicy(std::string_view name, const Params& params);

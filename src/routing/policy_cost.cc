@@ -14,11 +14,10 @@ class CostPolicy final : public Policy {
   std::string_view name() const override { return "cost"; }
 
   Choice Choose(const Query& query, WorkerSpan workers,
-                std::vector<Candidate>& considered) override {
+                std::vector<Candidate>& considered) const override {
     considered.reserve(workers.size());
     WorkerState* best = nullptr;
     double least = 0;
-    ++next_;
     for (size_t i = 0; i < workers.size(); ++i) {
       WorkerState* const w = workers[(next_ + i) % workers.size()];
       if (!query.MayTake(*w)) continue;
@@ -29,6 +28,10 @@ class CostPolicy final : public Policy {
       least = cost;
     }
     return {best, Rule::kPolicy};
+  }
+  uint32_t Commit(const Query&, const Choice&) override {
+    ++next_;
+    return 0;
   }
 
  private:

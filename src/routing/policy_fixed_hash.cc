@@ -18,7 +18,7 @@ class FixedHashPolicy final : public Policy {
   std::string_view name() const override { return "fixed_hash"; }
 
   Choice Choose(const Query& query, WorkerSpan workers,
-                std::vector<Candidate>& considered) override {
+                std::vector<Candidate>& considered) const override {
     const uint32_t most = Bound(query, workers);
     const auto allowed = [&](const WorkerState& w) {
       return query.MayTake(w) && w.ledger.in_flight() < most;

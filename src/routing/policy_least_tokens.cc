@@ -14,15 +14,18 @@ class LeastTokensPolicy final : public Policy {
   std::string_view name() const override { return "least_tokens"; }
 
   Choice Choose(const Query& query, WorkerSpan workers,
-                std::vector<Candidate>& considered) override {
+                std::vector<Candidate>& considered) const override {
     WorkerState* best = nullptr;
-    ++next_;
     for (size_t i = 0; i < workers.size(); ++i) {
       WorkerState* const w = workers[(next_ + i) % workers.size()];
       if (!query.MayTake(*w)) continue;
       if (best == nullptr || w->ledger.running_tokens() < best->ledger.running_tokens()) best = w;
     }
     return Chosen(query, best, params_, considered);
+  }
+  uint32_t Commit(const Query&, const Choice&) override {
+    ++next_;
+    return 0;
   }
 
  private:

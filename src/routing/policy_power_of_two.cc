@@ -11,29 +11,35 @@ namespace {
 class PowerOfTwoPolicy final : public Policy {
  public:
   explicit PowerOfTwoPolicy(const Params& params)
-      : params_(params), rng_(Mix64(params.seed ^ params.replica)) {}
+      : params_(params), seed_(Mix64(params.seed ^ params.replica)) {}
   std::string_view name() const override { return "power_of_two"; }
 
   Choice Choose(const Query& query, WorkerSpan workers,
-                std::vector<Candidate>& considered) override {
-    takers_.clear();
+                std::vector<Candidate>& considered) const override {
+    std::vector<WorkerState*> takers;
+    takers.reserve(workers.size());
     for (WorkerState* const w : workers) {
-      if (query.MayTake(*w)) takers_.push_back(w);
+      if (query.MayTake(*w)) takers.push_back(w);
     }
-    if (takers_.empty()) return {};
-    const size_t n = takers_.size();
-    const size_t first = rng_.Below(n);
-    const size_t second = n == 1 ? first : (first + 1 + rng_.Below(n - 1)) % n;  // another one
-    WorkerState* best = takers_[first];
-    WorkerState* const other = takers_[second];
+    if (takers.empty()) return {};
+    Rng rng(Mix64(seed_ ^ draws_));
+    const size_t n = takers.size();
+    const size_t first = rng.Below(n);
+    const size_t second = n == 1 ? first : (first + 1 + rng.Below(n - 1)) % n;  // another one
+    WorkerState* best = takers[first];
+    WorkerState* const other = takers[second];
     if (other->ledger.running_tokens() < best->ledger.running_tokens()) best = other;
     return Chosen(query, best, params_, considered);
+  }
+  uint32_t Commit(const Query&, const Choice&) override {
+    ++draws_;
+    return 0;
   }
 
  private:
   Params params_;
-  Rng rng_;
-  std::vector<WorkerState*> takers_;  // scratch
+  uint64_t seed_;
+  uint64_t draws_ = 0;
 };
 
 }  // namespace

@@ -1,137 +1,108 @@
-#include <algorithm>
-
-#include "base/rng.h"
+#include "routing/conversations.h"
 #include "routing/placement.h"
 #include "routing/policies.h"
+#include "routing/prefix_choice.h"
 
 namespace hidane::routing {
 namespace {
 
-/// Prefix to homes by memory, choice among the homes by predicted TTFT: docs/placement.md. The
-/// default, and what the other policies are compared with.
+/// Prefixes and conversations to homes by memory, choice among the homes by predicted TTFT:
+/// docs/placement.md. The default, and what the other policies are compared with.
 class PrefixPolicy final : public Policy {
  public:
   explicit PrefixPolicy(const Params& params)
-      : params_(params), table_(params), conversations_(params.conversations_max) {}
+      : params_(params),
+        accounts_(params),
+        log_(params.replica),
+        table_(params, accounts_, log_),
+        talks_(params, accounts_, log_) {
+    table_.SetInUse(
+        [this](uint64_t k1, const Member& member) { return talks_.LiveAt(k1, member.key); });
+  }
 
   std::string_view name() const override { return "prefix"; }
+
   Choice Choose(const Query& query, WorkerSpan workers,
-                std::vector<Candidate>& considered) override;
+                std::vector<Candidate>& considered) const override {
+    return PrefixChoice(params_, accounts_, table_, talks_, query, workers, draws_)
+        .Make(considered);
+  }
+  uint32_t Commit(const Query& query, const Choice& choice) override;
+
   void OnMembers(WorkerSpan workers, TimePoint now) override;
   Placed placed_at(WorkerId id) const override {
-    return {table_.assigned_tokens(id), table_.prefixes_at(id)};
+    const Account* const account = accounts_.Find(id);
+    if (account == nullptr) return {};
+    return {.tokens = account->assigned(), .prefixes = account->homes};
+  }
+
+  std::vector<Delta> TakeDeltas() override { return log_.Take(); }
+  std::vector<Delta> Snapshot() const override;
+  void Merge(const Delta& delta, TimePoint now) override {
+    if (delta.kind == Delta::Kind::kConversation) {
+      talks_.Merge(delta, now);
+    } else {
+      table_.Merge(delta, now);
+    }
   }
 
  private:
-  Choice ChooseAnywhere(const Query& query, WorkerSpan workers, std::vector<Candidate>& considered);
-  Choice ChooseHome(const Query& query, WorkerSpan workers, std::vector<Candidate>& considered);
-  Choice Flee(const Query& query, WorkerSpan workers, std::vector<Candidate>& considered) const;
-  void Consider(const Query& query, const WorkerState* worker,
-                std::vector<Candidate>& considered) const;
-
   Params params_;
+  Accounts accounts_;
+  DeltaLog log_;
   PlacementTable table_;
-  LruMap<std::optional<WorkerId>> conversations_;  // of short prefixes: K2 -> where it was last
-  std::vector<WorkerId> members_;
+  Conversations talks_;
   uint64_t draws_ = 0;
 };
 
-void PrefixPolicy::OnMembers(WorkerSpan workers, TimePoint now) {
-  for (const WorkerId id : members_) {
-    if (FindWorker(workers, id) == nullptr) table_.RemoveWorker(id);
+// Where every home is out nothing is written down, so that requests go back as soon as one
+// returns; but a conversation whose worker is lost has moved.
+uint32_t PrefixPolicy::Commit(const Query& query, const Choice& choice) {
+  const WorkerState& worker = *choice.worker;
+  const uint64_t k1 = query.prompt.k1();
+  ++draws_;
+  if (!LivesEverywhere(query, worker, table_, params_)) {
+    if (choice.rule == Rule::kFailover) {
+      table_.See(k1, query.k1_tokens, query.now);
+    } else {
+      table_.Serve(k1, query.k1_tokens, worker.spec.id, query.now);
+    }
   }
-  members_.clear();
+  const uint32_t own = query.prompt_tokens - query.k1_tokens;
+  talks_.Serve({.k1 = k1,
+                .k2 = query.prompt.k2(),
+                .worker = worker.key,
+                .tokens = own,
+                .has_history = query.has_history()},
+               query.now);
+  return talks_.Find(query.prompt.k2())->counted ? own : 0;
+}
+
+void PrefixPolicy::OnMembers(WorkerSpan workers, TimePoint now) {
+  std::vector<WorkerId> gone;
+  for (const Account& a : accounts_) {
+    if (FindWorker(workers, a.member.id) == nullptr) gone.push_back(a.member.id);
+  }
+  for (const WorkerId id : gone) table_.RemoveWorker(id);
   for (const WorkerState* w : workers) {
-    members_.push_back(w->spec.id);
+    const Account* const account = accounts_.Find(w->spec.id);
+    const bool joins = account == nullptr || account->member.key != w->key;
     table_.PutWorker(
         {.id = w->spec.id,
          .key = w->key,
          .capacity_tokens = w->capacity_tokens,
          .reserve_tokens = w->reserve.Tokens(w->capacity_tokens, params_.running_reserve),
          .takes_new = w->MayTake(now)});
+    if (joins) talks_.OnJoined(w->key);
   }
+  talks_.Release(now);
 }
 
-// A prefix in the table stays there, so that a learned rate near the bound flips nothing.
-Choice PrefixPolicy::Choose(const Query& query, WorkerSpan workers,
-                            std::vector<Candidate>& considered) {
-  const double recompute_s = query.k1_tokens / workers.front()->rate.tokens_per_s();
-  const bool is_short = recompute_s < params_.short_k1_s && !table_.Knows(query.prompt.k1());
-  return is_short ? ChooseAnywhere(query, workers, considered)
-                  : ChooseHome(query, workers, considered);
-}
-
-void PrefixPolicy::Consider(const Query& query, const WorkerState* worker,
-                            std::vector<Candidate>& considered) const {
-  if (worker == nullptr || !query.MayTake(*worker)) return;
-  if (std::ranges::find(considered, worker->spec.id, &Candidate::worker) != considered.end()) {
-    return;
-  }
-  considered.push_back(Assess(query, *worker, params_));
-}
-
-// Every worker is a home: the conversation's last one is compared with some others.
-Choice PrefixPolicy::ChooseAnywhere(const Query& query, WorkerSpan workers,
-                                    std::vector<Candidate>& considered) {
-  const uint64_t k2 = query.prompt.k2();
-  std::optional<WorkerId>& last = conversations_.Touch(k2);
-  const size_t n = workers.size();
-  considered.reserve(std::min<size_t>(n, params_.compare_max + 1));
-  if (last) Consider(query, FindWorker(workers, *last), considered);
-  if (n <= params_.compare_max) {  // all, from a place of the conversation's own: ties spread
-    for (size_t i = 0; i < n; ++i) Consider(query, workers[(k2 + i) % n], considered);
-  } else {
-    const uint64_t draw = Mix64(k2 ^ ++draws_);
-    for (uint32_t i = 0; i < params_.compare_max; ++i) {
-      Consider(query, workers[Mix64(draw + i) % n], considered);
-    }
-  }
-  if (considered.empty()) return Flee(query, workers, considered);
-  const Candidate& best = LeastTtft(considered, params_);
-  const bool sticky = best.worker == last && best.cached_tokens > query.k1_tokens;
-  last = best.worker;
-  return {FindWorker(workers, best.worker), sticky ? Rule::kSticky : Rule::kBalance};
-}
-
-Choice PrefixPolicy::ChooseHome(const Query& query, WorkerSpan workers,
-                                std::vector<Candidate>& considered) {
-  const double prefill_s = query.k1_tokens / workers.front()->rate.tokens_per_s();
-  // The table asks in the order of ids, which is that of the workers.
-  const auto wait = [&, next = size_t{0}](WorkerId id) mutable {
-    if (next == workers.size() || workers[next]->spec.id != id) {
-      next = std::ranges::lower_bound(workers, id, {},
-                                      [](const WorkerState* w) { return w->spec.id; }) -
-             workers.begin();
-    }
-    return workers[next++]->ledger.wait_s(query.now);
-  };
-  const PlacementTable::Sight sight =
-      table_.See(query.prompt.k1(), query.k1_tokens, prefill_s, wait, query.now);
-  for (const WorkerId home : sight.homes) {
-    Consider(query, FindWorker(workers, home), considered);
-  }
-  if (considered.empty()) return Flee(query, workers, considered);
-  const Candidate& best = LeastTtft(considered, params_);
-  const bool holds_more = best.cached_tokens > query.k1_tokens;
-  const Rule rule = sight.placed              ? Rule::kPlaced
-                    : sight.homes.size() == 1 ? Rule::kHome
-                    : holds_more              ? Rule::kSticky
-                                              : Rule::kBalance;
-  return {FindWorker(workers, best.worker), rule};
-}
-
-// Every home is out. The refuge is the same for all requests of the prefix, and nothing is
-// written down, so they go back home as soon as it returns.
-Choice PrefixPolicy::Flee(const Query& query, WorkerSpan workers,
-                          std::vector<Candidate>& considered) const {
-  const WorkerId* refuge = table_.Refuge(query.prompt.k1(), query.k1_tokens, [&](WorkerId id) {
-    const WorkerState* w = FindWorker(workers, id);
-    return w != nullptr && query.MayTake(*w);
-  });
-  if (refuge == nullptr) return {};
-  WorkerState* const worker = FindWorker(workers, *refuge);
-  considered.push_back(Assess(query, *worker, params_));
-  return {worker, Rule::kFailover};
+std::vector<Delta> PrefixPolicy::Snapshot() const {
+  std::vector<Delta> deltas;
+  table_.AppendSnapshot(deltas);
+  talks_.AppendSnapshot(deltas);
+  return deltas;
 }
 
 }  // namespace

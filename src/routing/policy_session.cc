@@ -15,7 +15,7 @@ class SessionPolicy final : public Policy {
   std::string_view name() const override { return "session"; }
 
   Choice Choose(const Query& query, WorkerSpan workers,
-                std::vector<Candidate>& considered) override {
+                std::vector<Candidate>& considered) const override {
     WorkerState* const best =
         Highest(query.prompt.k2(), workers, [&](const WorkerState& w) { return query.MayTake(w); });
     return Chosen(query, best, params_, considered);

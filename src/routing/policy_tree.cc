@@ -18,16 +18,26 @@ class TreePolicy final : public Policy {
   std::string_view name() const override { return "tree"; }
 
   Choice Choose(const Query& query, WorkerSpan workers,
-                std::vector<Candidate>& considered) override {
+                std::vector<Candidate>& considered) const override {
     WorkerState* const worker =
         Balanced(query, workers) ? LongestMatch(query, workers) : ShortestQueue(query, workers);
-    if (worker == nullptr) return {};
-    TreeOf(worker->spec.id).Insert(query.prompt, 1, query.now);
     return Chosen(query, worker, params_, considered);
+  }
+
+  uint32_t Commit(const Query& query, const Choice& choice) override {
+    const WorkerId id = choice.worker->spec.id;
+    const auto at = std::ranges::lower_bound(trees_, id, {}, &Tree::first);
+    at->second.Insert(query.prompt, 1, query.now);
+    return 0;
   }
 
   void OnMembers(WorkerSpan workers, TimePoint) override {
     std::erase_if(trees_, [&](const Tree& t) { return FindWorker(workers, t.first) == nullptr; });
+    for (const WorkerState* w : workers) {
+      const auto at = std::ranges::lower_bound(trees_, w->spec.id, {}, &Tree::first);
+      if (at != trees_.end() && at->first == w->spec.id) continue;
+      trees_.emplace(at, w->spec.id, CacheIndex(kTreeBytes));
+    }
   }
 
  private:
@@ -36,12 +46,6 @@ class TreePolicy final : public Policy {
   static constexpr double kMatchMin = 0.3;  // of the prompt
   static constexpr uint32_t kImbalance = 64;
   static constexpr double kImbalanceTimes = 1.5;
-
-  CacheIndex& TreeOf(WorkerId id) {
-    const auto at = std::ranges::lower_bound(trees_, id, {}, &Tree::first);
-    if (at != trees_.end() && at->first == id) return at->second;
-    return trees_.emplace(at, id, CacheIndex(kTreeBytes))->second;
-  }
 
   static bool Balanced(const Query& query, WorkerSpan workers) {
     uint32_t least = UINT32_MAX;
@@ -63,14 +67,15 @@ class TreePolicy final : public Policy {
     return best;
   }
 
-  WorkerState* LongestMatch(const Query& query, WorkerSpan workers) {
+  WorkerState* LongestMatch(const Query& query, WorkerSpan workers) const {
     WorkerState* longest = nullptr;
     WorkerState* smallest = nullptr;
     uint32_t most_blocks = 0;
     uint64_t least_tokens = 0;
-    for (WorkerState* const w : workers) {
+    for (size_t i = 0; i < workers.size(); ++i) {
+      WorkerState* const w = workers[i];
       if (!query.MayTake(*w)) continue;
-      const CacheIndex& tree = TreeOf(w->spec.id);
+      const CacheIndex& tree = trees_[i].second;
       const uint32_t blocks = tree.Find(query.prompt).blocks;
       if (longest == nullptr || blocks > most_blocks) {
         longest = w;
@@ -86,7 +91,7 @@ class TreePolicy final : public Policy {
   }
 
   Params params_;
-  std::vector<Tree> trees_;  // by worker
+  std::vector<Tree> trees_;  // of the workers, in their order
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ constexpr double kSpareRequestsMin = 8;  // a prefix seen less often gets no spa
 }  // namespace
 
 void PlacementTable::Rebalance(TimePoint now) {
+  ForgetIdle(now);
   for (Account& account : accounts_) {
     Shrink(account);
     MoveOut(account);
@@ -27,6 +28,23 @@ void PlacementTable::Rebalance(TimePoint now) {
   GiveSpare(now);
 }
 
+// A prefix that nobody has used for long makes way where another one like it would not fit.
+void PlacementTable::ForgetIdle(TimePoint now) {
+  size_t visited = 0;
+  for (auto at = prefixes_.end(); at != prefixes_.begin() && ++visited <= kRebalancePrefixes;) {
+    const auto here = --at;
+    const Prefix& prefix = here->second;
+    if (Seconds(now - prefix.seen) < params_.idle_release_s) return;
+    const bool in_the_way = std::ranges::any_of(prefix.homes, [&](WorkerId home) {
+      const Account& account = *accounts_.Find(home);
+      return account.assigned() + prefix.tokens > accounts_.Limit(account);
+    });
+    if (!in_the_way) continue;
+    ++at;
+    Forget(*here);
+  }
+}
+
 // What one more home is worth: the drop in the largest load per home, per token of memory.
 double PlacementTable::GainPerToken(const Prefix& prefix) const {
   const auto homes = static_cast<double>(std::max<size_t>(prefix.homes.size(), 1));
@@ -35,18 +53,19 @@ double PlacementTable::GainPerToken(const Prefix& prefix) const {
 
 // Over the limit, extra homes leave at once, the least valuable first.
 void PlacementTable::Shrink(Account& account) {
-  while (account.assigned > Limit(account) && account.extra > 0) {
-    Prefix* least = nullptr;
-    size_t least_at = 0;
-    for (auto& [k1, prefix] : prefixes_) {
-      const auto at = std::ranges::find(prefix.homes, account.member.id);
+  const Member member = account.member;
+  while (account.assigned() > accounts_.Limit(account) && account.extra > 0) {
+    Entry* least = nullptr;
+    for (Entry& entry : prefixes_) {
+      const auto& [k1, prefix] = entry;
+      const auto at = std::ranges::find(prefix.homes, member.id);
       if (at == prefix.homes.end() || at == prefix.homes.begin()) continue;
-      if (least != nullptr && GainPerToken(prefix) >= GainPerToken(*least)) continue;
-      least = &prefix;
-      least_at = at - prefix.homes.begin();
+      if (in_use_ && in_use_(k1, member)) continue;
+      if (least != nullptr && GainPerToken(prefix) >= GainPerToken(least->second)) continue;
+      least = &entry;
     }
     if (least == nullptr) return;
-    DropHome(*least, least_at);
+    DropHome(least->first, least->second, member);
   }
 }
 
@@ -54,29 +73,33 @@ void PlacementTable::Shrink(Account& account) {
 // cheaper, the least recently used prefix first. From the limit to the whole memory it stays:
 // that gap is the hysteresis.
 void PlacementTable::MoveOut(Account& account) {
-  if (account.assigned <= Assignable(account)) return;
+  const Member member = account.member;
+  if (account.assigned() <= Accounts::Assignable(account)) return;
   for (auto at = prefixes_.end(); at != prefixes_.begin();) {
     auto& [k1, prefix] = *--at;
-    if (account.assigned <= Limit(account)) return;
-    if (prefix.homes.empty() || prefix.homes.front() != account.member.id) continue;
+    if (account.assigned() <= accounts_.Limit(account)) return;
+    if (prefix.homes.empty() || prefix.homes.front() != member.id) continue;
+    if (in_use_ && in_use_(k1, member)) continue;
     if (prefix.homes.size() > 1) {
-      DropHome(prefix, 0);
+      DropHome(k1, prefix, member);
     } else if (const Account* to = NextHome(*at, params_.fill)) {
-      MoveFirstHome(prefix, to->member.id);
+      Place(k1, prefix, to->member);
     }
   }
 }
 
 // The first in rendezvous order that isn't a home yet and stays under `fill_share` with it.
-PlacementTable::Account* PlacementTable::NextHome(const Entry& entry, double fill_share) {
+const Account* PlacementTable::NextHome(const Entry& entry, double fill_share) const {
   const auto& [k1, prefix] = entry;
-  Account* best = nullptr;
-  for (Account& a : accounts_) {
-    const double capacity = static_cast<double>(a.member.capacity_tokens);
-    const auto limit = std::min<double>(static_cast<double>(Limit(a)), fill_share * capacity);
-    if (!a.member.takes_new || static_cast<double>(a.assigned + prefix.tokens) > limit) continue;
+  const Account* best = nullptr;
+  for (const Account& a : accounts_) {
+    if (!accounts_.HasRoom(a, prefix.tokens) || Accounts::Fill(a, prefix.tokens) > fill_share) {
+      continue;
+    }
     if (std::ranges::find(prefix.homes, a.member.id) != prefix.homes.end()) continue;
-    if (best == nullptr || Score(k1, a.member) > Score(k1, best->member)) best = &a;
+    if (best == nullptr || RendezvousScore(k1, a.member) > RendezvousScore(k1, best->member)) {
+      best = &a;
+    }
   }
   return best;
 }
@@ -93,7 +116,9 @@ void PlacementTable::GrowByLoad(Entry& entry, TimePoint now) {
   }
   if (!prefix.wish_since) prefix.wish_since = now;
   if (Seconds(now - *prefix.wish_since) < params_.grow_after_s) return;
-  if (const Account* next = NextHome(entry, params_.fill)) AddHome(prefix, next->member.id);
+  if (const Account* next = NextHome(entry, params_.fill)) {
+    AddHome(entry.first, prefix, next->member);
+  }
   prefix.wish_since = now;
 }
 
@@ -115,7 +140,7 @@ void PlacementTable::GiveSpare(TimePoint now) {
                             [this](const Entry* e) { return GainPerToken(e->second); });
   for (auto at = by_gain.begin(); at != best; ++at) {
     if (const Account* next = NextHome(**at, params_.spare_mark)) {
-      AddHome((*at)->second, next->member.id);
+      AddHome((*at)->first, (*at)->second, next->member);
     }
   }
 }

@@ -1,136 +1,14 @@
-#include "routing/router.h"
-
 #include <algorithm>
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <string>
 
 #include "base/hash.h"
-#include "prompt/token_ratio.h"
-#include "routing/flat_map.h"
-#include "routing/fleet.h"
-#include "routing/lru_map.h"
-#include "routing/single_flight.h"
+#include "routing/router_impl.h"
 
 namespace hidane::routing {
-namespace {
-
-constexpr size_t kModelsMax = 256;  // names come from clients where a pool serves any model
-
-// A routed request until OnDone.
-struct Live {
-  WorkerId worker;
-  Pool* pool = nullptr;
-  Cost cost;
-  uint64_t model = 0;  // hash of its name
-  uint64_t fingerprint = 0;
-  uint32_t prompt_bytes = 0;
-  bool tokens_known = false;
-  uint32_t prompt_tokens = 1;  // estimated
-  uint32_t uncached = 0;
-  uint32_t expected_cached = 0;
-  double ttft_s = 0;
-  double wait_s = 0;                      // predicted when it was dispatched
-  uint64_t new_block = 0;                 // first block that the worker does not hold yet; 0: none
-  std::optional<TimePoint> entry_used{};  // expectation rests on an entry last used then
-  TimePoint routed{};
-  TimePoint dispatched{};
-  TimePoint answered_at{};
-  bool answered = false;
-  bool faulted = false;
-  bool trial = false;  // it is the one request of a half-open worker
-};
-
-}  // namespace
-
-struct Router::Impl {
-  Params params;
-  HealthParams health;
-  Fleet fleet;
-  boost::unordered_flat_map<uint64_t, Live> live;  // by ticket
-  LruMap<prompt::TokenRatio> ratios{kModelsMax};
-  SingleFlight flights;
-  Failover failover;
-  uint64_t next_ticket = 1;
-
-  Impl(const Params& p, const HealthParams& h)
-      : params(p), health(h), fleet(p, h), flights(p.single_flight_tokens) {}
-
-  Live* FindLive(Ticket ticket);
-  Query MakeQuery(const RouteRequest& request, const Pool& pool, TimePoint now);
-  void Commit(const RouteRequest& request, const Query& query, Pool& pool, WorkerState& worker,
-              Decision& decision);
-  void LearnCached(const Live& request, const Usage& usage);
-};
 
 Live* Router::Impl::FindLive(Ticket ticket) {
   const auto at = live.find(ticket.value());
   return at == live.end() ? nullptr : &at->second;
-}
-
-Query Router::Impl::MakeQuery(const RouteRequest& request, const Pool& pool, TimePoint now) {
-  const prompt::Identity& prompt = request.identity;
-  Query q{.prompt = prompt, .not_worker = request.not_worker, .now = now};
-  const prompt::TokenRatio& ratio = ratios.Touch(Xxh3(prompt.model));
-  q.tokens_per_byte = prompt.tokens > 0 && prompt.bytes() > 0
-                          ? static_cast<double>(prompt.tokens) / prompt.bytes()
-                          : ratio.tokens_per_byte();
-  const auto tokens = [&](size_t blocks) {
-    return static_cast<uint32_t>(prompt.BytesAt(blocks) * q.tokens_per_byte + 0.5);
-  };
-  q.prompt_tokens = std::max(tokens(prompt.size()), 1u);
-  q.k1_tokens = std::min(tokens(prompt.k1_end), q.prompt_tokens);
-  const auto usual = static_cast<uint32_t>(pool.output_tokens);
-  q.output_tokens = std::min(request.max_tokens.value_or(usual), usual);
-  return q;
-}
-
-void Router::Impl::Commit(const RouteRequest& request, const Query& query, Pool& pool,
-                          WorkerState& worker, Decision& decision) {
-  const prompt::Identity& prompt = request.identity;
-  const TimePoint now = query.now;
-  const auto chosen = std::ranges::find(decision.candidates, worker.spec.id, &Candidate::worker);
-  decision.ticket = Ticket(next_ticket++);
-  decision.worker = worker.spec.id;
-  decision.prompt_tokens = query.prompt_tokens;
-  decision.expected_cached = chosen->cached_tokens;
-  decision.ttft = chosen->ttft;
-  decision.k1 = prompt.k1();
-  const uint32_t cold = query.k1_tokens - std::min(query.k1_tokens, decision.expected_cached);
-  decision.flight = flights.Join(decision.ticket, decision.k1, worker.spec.id, cold);
-  if (decision.flight == Flight::kFollow) {
-    decision.wait_s = params.single_flight_slack * decision.ttft.total();
-  }
-
-  const CacheIndex::Match match = worker.index.Find(prompt);
-  Live request_live{.worker = worker.spec.id,
-                    .pool = &pool,
-                    .cost = {.prefill_s = decision.ttft.prefill,
-                             .own_tokens = query.own_tokens(),
-                             .k1 = decision.k1,
-                             .k1_tokens = query.k1_tokens},
-                    .model = Xxh3(prompt.model),
-                    .fingerprint = request.fingerprint,
-                    .prompt_bytes = prompt.bytes(),
-                    .tokens_known = prompt.tokens > 0,
-                    .prompt_tokens = query.prompt_tokens,
-                    .uncached = query.prompt_tokens - decision.expected_cached,
-                    .expected_cached = decision.expected_cached,
-                    .ttft_s = decision.ttft.total(),
-                    .wait_s = decision.ttft.wait,
-                    .new_block = match.blocks < prompt.size() ? prompt.chain[match.blocks] : 0,
-                    .routed = now,
-                    .dispatched = now,
-                    .trial = worker.health.state(now) == HealthState::kHalfOpen};
-  // What is being computed right now can't have been evicted: only older entries can teach.
-  if (match.blocks > 0 && !worker.ledger.Runs(decision.k1)) {
-    request_live.entry_used = match.last_used;
-  }
-  worker.index.Insert(prompt, query.tokens_per_byte, now);
-  worker.ledger.Add(request_live.cost, now);
-  worker.reserve.Observe(worker.ledger.own_tokens(), worker.capacity_tokens);
-  worker.health.OnDispatch(now);
-  MakeRoom(live);
-  live.emplace(decision.ticket.value(), std::move(request_live));
 }
 
 // Fewer cached tokens than expected: the engine evicted this entry, so it did all that is older,
@@ -192,23 +70,6 @@ void Router::UpdateWorker(WorkerId id, const Telemetry& telemetry, TimePoint now
 
 void Router::ClearCache(WorkerId id) {
   if (WorkerState* const w = impl_->fleet.Find(id)) w->index.Clear();
-}
-
-Result<Decision> Router::Route(const RouteRequest& request, TimePoint now) {
-  Pool* const pool = impl_->fleet.PoolOf(request.identity.model);
-  if (pool == nullptr) {
-    return Fail(Code::kNotFound, "no worker serves model " + request.identity.model, "model");
-  }
-  const Query query = impl_->MakeQuery(request, *pool, now);
-  Decision decision;
-  const Choice choice = pool->policy->Choose(query, pool->workers, decision.candidates);
-  if (choice.worker == nullptr) {
-    return Fail(Code::kUnavailable,
-                "all " + std::to_string(pool->workers.size()) + " workers are out");
-  }
-  decision.rule = pool->workers.size() == 1 ? Rule::kOnly : choice.rule;
-  impl_->Commit(request, query, *pool, *choice.worker, decision);
-  return decision;
 }
 
 void Router::OnDispatch(Ticket ticket, TimePoint now) {
@@ -314,6 +175,34 @@ Status Router::SetPolicy(std::string_view name) {
   }
   impl_->fleet.SetPolicy(name);
   return {};
+}
+
+std::vector<Delta> Router::TakeDeltas() {
+  std::vector<Delta> all;
+  for (const auto& pool : impl_->fleet.pools()) {
+    for (Delta& delta : pool->policy->TakeDeltas()) {
+      delta.pool = Xxh3(pool->model);
+      all.push_back(delta);
+    }
+  }
+  return all;
+}
+
+std::vector<Delta> Router::Snapshot() const {
+  std::vector<Delta> all;
+  for (const auto& pool : impl_->fleet.pools()) {
+    for (Delta& delta : pool->policy->Snapshot()) {
+      delta.pool = Xxh3(pool->model);
+      all.push_back(delta);
+    }
+  }
+  return all;
+}
+
+void Router::Merge(const Delta& delta, TimePoint now) {
+  for (const auto& pool : impl_->fleet.pools()) {
+    if (Xxh3(pool->model) == delta.pool) pool->policy->Merge(delta, now);
+  }
 }
 
 std::string_view Router::policy() const {

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "prompt/identity.h"
 #include "routing/decision.h"
+#include "routing/delta.h"
 #include "routing/failover.h"
 #include "routing/health.h"
 #include "routing/params.h"
@@ -67,6 +68,8 @@ class Router {
   // A request.
   /// kNotFound (param `model`): no worker serves the model. kUnavailable: all that do are out.
   Result<Decision> Route(const RouteRequest& request, TimePoint now);
+  /// What Route would decide, without a ticket; nothing changes.
+  Result<Decision> Explain(const RouteRequest& request, TimePoint now) const;
   void OnDispatch(Ticket ticket, TimePoint now);
   /// The first byte of a 2xx answer. Returns followers that may be dispatched now.
   std::vector<Ticket> OnFirstByte(Ticket ticket, TimePoint now);
@@ -91,6 +94,15 @@ class Router {
   Status SetPolicy(std::string_view name);
   std::string_view policy() const;
   static std::span<const std::string_view> Policies();
+
+  // Agreement with other gateways (Params::replica) on where prefixes live.
+  /// Changes of home made here since the last call, in order. At most 65,536 are kept.
+  std::vector<Delta> TakeDeltas();
+  /// What another gateway told, in any order, any number of times. Workers that aren't members
+  /// count from when they are; models that no worker serves are ignored.
+  void Merge(const Delta& delta, TimePoint now);
+  /// What rebuilds this gateway's tables in another one.
+  std::vector<Delta> Snapshot() const;
 
   std::vector<WorkerView> Workers(TimePoint now) const;
   double tokens_per_byte(std::string_view model) const;

@@ -10,17 +10,21 @@ uint64_t SingleFlight::Key(uint64_t k1, WorkerId worker) {
   return Mix64(k1 ^ Mix64(worker.value()));
 }
 
-Flight SingleFlight::Join(Ticket ticket, uint64_t k1, WorkerId worker, uint32_t cold_tokens) {
+Flight SingleFlight::Peek(uint64_t k1, WorkerId worker, uint32_t cold_tokens) const {
+  if (flights_.contains(Key(k1, worker))) return Flight::kFollow;
+  return cold_tokens < cold_tokens_min_ ? Flight::kGo : Flight::kLead;
+}
+
+void SingleFlight::Join(Ticket ticket, uint64_t k1, WorkerId worker, Flight flight) {
+  if (flight == Flight::kGo) return;
   const uint64_t key = Key(k1, worker);
-  if (const auto at = flights_.find(key); at != flights_.end()) {
-    at->second.followers.push_back(ticket);
-    flight_of_[ticket.value()] = key;
-    return Flight::kFollow;
+  Waiting& waiting = flights_[key];
+  if (flight == Flight::kLead) {
+    waiting.leader = ticket;
+  } else {
+    waiting.followers.push_back(ticket);
   }
-  if (cold_tokens < cold_tokens_min_) return Flight::kGo;
-  flights_[key].leader = ticket;
   flight_of_[ticket.value()] = key;
-  return Flight::kLead;
 }
 
 bool SingleFlight::Leads(Ticket ticket) const {

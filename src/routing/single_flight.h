@@ -15,8 +15,10 @@ class SingleFlight {
  public:
   explicit SingleFlight(uint32_t cold_tokens_min) : cold_tokens_min_(cold_tokens_min) {}
 
-  /// `cold_tokens`: shared tokens of k1 that `worker` does not hold yet.
-  Flight Join(Ticket ticket, uint64_t k1, WorkerId worker, uint32_t cold_tokens);
+  /// How a request would fly. `cold_tokens`: shared tokens of k1 that `worker` does not hold yet.
+  Flight Peek(uint64_t k1, WorkerId worker, uint32_t cold_tokens) const;
+  /// REQUIRES: `flight` is what Peek says.
+  void Join(Ticket ticket, uint64_t k1, WorkerId worker, Flight flight);
   /// The leader has its first byte: all followers may go.
   std::vector<Ticket> Landed(Ticket leader);
   /// The leader ended without one: the first follower goes and leads, the others keep waiting.

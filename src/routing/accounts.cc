@@ -1,0 +1,79 @@
+#include "routing/accounts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/rng.h"
+
+namespace hidane::routing {
+namespace {
+
+WorkerId IdOf(const Account& account) {
+  return account.member.id;
+}
+
+}  // namespace
+
+bool Accounts::Put(const Member& member) {
+  Account* const known = Find(member.id);
+  if (known != nullptr && known->member.key == member.key) {
+    known->member = member;
+    return false;
+  }
+  Remove(member.id);
+  accounts_.insert(std::ranges::lower_bound(accounts_, member.id, {}, IdOf), {.member = member});
+  Reindex();
+  return true;
+}
+
+void Accounts::Remove(WorkerId id) {
+  if (std::erase_if(accounts_, [id](const Account& a) { return IdOf(a) == id; }) > 0) Reindex();
+}
+
+void Accounts::Reindex() {
+  by_key_.clear();
+  for (uint32_t at = 0; at < accounts_.size(); ++at) by_key_.emplace(accounts_[at].member.key, at);
+}
+
+const Account* Accounts::Find(WorkerId id) const {
+  const auto at = std::ranges::lower_bound(accounts_, id, {}, IdOf);
+  return at != accounts_.end() && IdOf(*at) == id ? &*at : nullptr;
+}
+
+Account* Accounts::Find(WorkerId id) {
+  return const_cast<Account*>(std::as_const(*this).Find(id));
+}
+
+const Account* Accounts::FindKey(uint64_t key) const {
+  const auto at = by_key_.find(key);
+  return at == by_key_.end() ? nullptr : &accounts_[at->second];
+}
+
+Account* Accounts::FindKey(uint64_t key) {
+  return const_cast<Account*>(std::as_const(*this).FindKey(key));
+}
+
+uint64_t Accounts::Limit(const Account& account) const {
+  const Member& m = account.member;
+  const auto filled = static_cast<uint64_t>(fill_ * static_cast<double>(m.capacity_tokens));
+  return filled - std::min(filled, m.reserve_tokens);
+}
+
+uint64_t Accounts::Assignable(const Account& account) {
+  const Member& m = account.member;
+  return m.capacity_tokens - std::min(m.capacity_tokens, m.reserve_tokens);
+}
+
+double Accounts::Fill(const Account& account, uint64_t tokens) {
+  return static_cast<double>(account.assigned() + tokens) /
+         static_cast<double>(std::max<uint64_t>(account.member.capacity_tokens, 1));
+}
+
+double RendezvousScore(uint64_t key, const Member& member) {
+  const uint64_t bits = Mix64(key ^ member.key) >> 11;
+  const double unit = (static_cast<double>(bits) + 0.5) * 0x1p-53;
+  return static_cast<double>(member.capacity_tokens) / -std::log(unit);
+}
+
+}  // namespace hidane::routing

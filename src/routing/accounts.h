@@ -1,0 +1,97 @@
+#pragma once
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "routing/params.h"
+
+namespace hidane::routing {
+
+/// A worker as placement sees it.
+struct Member {
+  WorkerId id;
+  uint64_t key = 0;  ///< stable hash of its name: the rendezvous key
+  uint64_t capacity_tokens = 0;
+  uint64_t reserve_tokens = 0;  ///< kept free for running requests
+  bool takes_new = true;        ///< healthy and not draining
+};
+
+/// What is assigned to one worker's KV memory: static prefixes, once each, and the histories of
+/// conversations.
+struct Account {
+  Member member;
+  uint64_t statics = 0;        ///< tokens of the prefixes at home here
+  uint64_t extra = 0;          ///< of them, where this is not the prefix's first home
+  uint64_t conversations = 0;  ///< tokens of histories
+  uint32_t homes = 0;          ///< prefixes at home here
+
+  uint64_t assigned() const { return statics + conversations; }
+};
+
+/// One account per worker of a pool, in the order of their ids. Not thread-safe.
+class Accounts {
+ public:
+  explicit Accounts(const Params& params) : fill_(params.fill) {}
+
+  /// Adds or changes; true when it is new. A known id with another key starts with nothing.
+  bool Put(const Member& member);
+  void Remove(WorkerId id);
+
+  Account* Find(WorkerId id);
+  const Account* Find(WorkerId id) const;
+  Account* FindKey(uint64_t key);
+  const Account* FindKey(uint64_t key) const;
+
+  auto begin() { return accounts_.begin(); }
+  auto end() { return accounts_.end(); }
+  auto begin() const { return accounts_.begin(); }
+  auto end() const { return accounts_.end(); }
+  size_t size() const { return accounts_.size(); }
+  bool empty() const { return accounts_.empty(); }
+
+  /// Tokens that may be assigned: `fill` of the memory, less the reserve.
+  uint64_t Limit(const Account& account) const;
+  /// What running requests leave of the whole memory.
+  static uint64_t Assignable(const Account& account);
+  /// Share of the memory that would be assigned with `tokens` more.
+  static double Fill(const Account& account, uint64_t tokens = 0);
+  bool HasRoom(const Account& account, uint64_t tokens) const {
+    return account.member.takes_new && account.assigned() + tokens <= Limit(account);
+  }
+  /// Of the accounts with room for `need(account)` tokens more, up to `most` that would be least
+  /// filled with them, in that order; ties by id. O(workers).
+  template <class Need>
+  std::vector<std::pair<double, const Account*>> Roomiest(size_t most, Need&& need) const {
+    std::vector<std::pair<double, const Account*>> best;
+    best.reserve(most + 1);
+    for (const Account& a : accounts_) {
+      const uint64_t tokens = need(a);
+      if (!HasRoom(a, tokens)) continue;
+      const double fill = Fill(a, tokens);
+      if (best.size() == most && fill >= best.back().first) continue;
+      const auto at =
+          std::ranges::upper_bound(best, fill, {}, [](const auto& b) { return b.first; });
+      best.insert(at, {fill, &a});
+      if (best.size() > most) best.pop_back();
+    }
+    return best;
+  }
+
+ private:
+  void Reindex();
+
+  double fill_;
+  std::vector<Account> accounts_;
+  boost::unordered_flat_map<uint64_t, uint32_t> by_key_;
+};
+
+/// Weighted rendezvous hashing, the weight being memory: the member with the highest score for a
+/// key comes first in its order. Source: Schindelhauer and Schomaker, "Weighted Distributed Hash
+/// Tables" (2005), the logarithmic method.
+double RendezvousScore(uint64_t key, const Member& member);
+
+}  // namespace hidane::routing

@@ -1,0 +1,34 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "routing/delta.h"
+
+namespace hidane::routing {
+
+/// The clock of one replica's writes, and those that it has yet to tell. Bounded: when nobody
+/// takes them, the older half goes. Not thread-safe.
+class DeltaLog {
+ public:
+  explicit DeltaLog(uint32_t replica) : replica_(replica) {}
+
+  Stamp Next() { return {++epoch_, replica_}; }
+  /// Another replica's write was seen: ours come after it.
+  void Seen(const Stamp& stamp) { epoch_ = std::max(epoch_, stamp.epoch); }
+  void Push(const Delta& delta) {
+    constexpr size_t kMost = 65'536;
+    if (pending_.size() >= kMost) pending_.erase(pending_.begin(), pending_.begin() + kMost / 2);
+    pending_.push_back(delta);
+  }
+  std::vector<Delta> Take() { return std::exchange(pending_, {}); }
+
+ private:
+  uint32_t replica_;
+  uint64_t epoch_ = 0;
+  std::vector<Delta> pending_;
+};
+
+}  // namespace hidane::routing

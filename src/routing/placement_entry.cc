@@ -1,0 +1,135 @@
+// One entry of the placement table: what is shared of it, and the homes that follow.
+#include <algorithm>
+
+#include "routing/placement.h"
+
+namespace hidane::routing {
+
+PlacementTable::Prefix& PlacementTable::Touch(uint64_t k1) {
+  return prefixes_.Touch(k1, [this](Entry& oldest) { Count(oldest.second, false); });
+}
+
+void PlacementTable::Forget(Entry& entry) {
+  Count(entry.second, false);
+  prefixes_.Erase(entry.first);
+}
+
+// Estimates of a prefix's size change as the byte/token ratio is learned.
+void PlacementTable::Resize(Prefix& prefix, uint32_t tokens) {
+  Count(prefix, false);
+  prefix.tokens = tokens;
+  Count(prefix, true);
+}
+
+void PlacementTable::Count(const Prefix& prefix, bool add) {
+  const uint64_t tokens = add ? prefix.tokens : -uint64_t{prefix.tokens};
+  for (const WorkerId& home : prefix.homes) {
+    Account* const account = accounts_.Find(home);
+    if (account == nullptr) continue;  // it left, and its account with it
+    account->statics += tokens;
+    if (&home != &prefix.homes.front()) account->extra += tokens;
+    account->homes += add ? 1u : -1u;
+  }
+}
+
+// Homes are the claims whose workers are members, the first one's in front. Where that one is
+// gone, the one that heads the prefix's rendezvous order stands in.
+void PlacementTable::Sync(uint64_t k1, Prefix& prefix) {
+  Count(prefix, false);
+  prefix.homes.clear();
+  const Account* const first = accounts_.FindKey(prefix.first.worker);
+  const bool placed = prefix.first.lives && first != nullptr;
+  if (placed) prefix.homes.push_back(first->member.id);
+  size_t heads = 0;
+  for (const Claim& claim : prefix.others) {
+    const Account* const account = accounts_.FindKey(claim.worker);
+    if (!claim.lives || account == nullptr || (placed && account == first)) continue;
+    prefix.homes.push_back(account->member.id);
+    const auto score = [&](size_t at) {
+      return RendezvousScore(k1, accounts_.Find(prefix.homes[at])->member);
+    };
+    const size_t last = prefix.homes.size() - 1;
+    if (!placed && score(last) > score(heads)) heads = last;
+  }
+  if (heads > 0) std::swap(prefix.homes[0], prefix.homes[heads]);
+  prefix.wish_since.reset();
+  Count(prefix, true);
+}
+
+PlacementTable::Claim& PlacementTable::ClaimOf(Prefix& prefix, uint64_t worker) {
+  const auto at = std::ranges::lower_bound(prefix.others, worker, {}, &Claim::worker);
+  if (at != prefix.others.end() && at->worker == worker) return *at;
+  return *prefix.others.insert(at, {.worker = worker, .stamp = {}});
+}
+
+void PlacementTable::Tell(Delta::Kind kind, uint64_t k1, const Prefix& prefix, const Claim& claim) {
+  log_.Push({.key = k1,
+             .worker = claim.worker,
+             .stamp = claim.stamp,
+             .tokens = prefix.tokens,
+             .kind = kind});
+}
+
+// A first home is never among the others too, so that moving it leaves nothing behind.
+void PlacementTable::Place(uint64_t k1, Prefix& prefix, const Member& member) {
+  prefix.first = {.worker = member.key, .stamp = log_.Next(), .lives = true};
+  Tell(Delta::Kind::kPlace, k1, prefix, prefix.first);
+  DropOther(k1, prefix, member);
+  Sync(k1, prefix);
+}
+
+void PlacementTable::AddHome(uint64_t k1, Prefix& prefix, const Member& member) {
+  Claim& claim = ClaimOf(prefix, member.key);
+  claim = {.worker = member.key, .stamp = log_.Next(), .lives = true};
+  Tell(Delta::Kind::kAddHome, k1, prefix, claim);
+  Sync(k1, prefix);
+}
+
+// REQUIRES: it has another home. Where the first one goes, the second becomes first.
+void PlacementTable::DropHome(uint64_t k1, Prefix& prefix, const Member& member) {
+  if (prefix.first.worker == member.key) {
+    const bool in_front = prefix.homes.front() == member.id;
+    Place(k1, prefix, accounts_.Find(prefix.homes[in_front ? 1 : 0])->member);
+  }
+  DropOther(k1, prefix, member);
+  Sync(k1, prefix);
+}
+
+void PlacementTable::DropOther(uint64_t k1, Prefix& prefix, const Member& member) {
+  const auto at = std::ranges::lower_bound(prefix.others, member.key, {}, &Claim::worker);
+  if (at == prefix.others.end() || at->worker != member.key || !at->lives) return;
+  *at = {.worker = member.key, .stamp = log_.Next(), .lives = false};
+  Tell(Delta::Kind::kDropHome, k1, prefix, *at);
+}
+
+void PlacementTable::Merge(const Delta& delta, TimePoint now) {
+  log_.Seen(delta.stamp);
+  const bool known = Knows(delta.key);
+  Prefix& prefix = known ? *prefixes_.Find(delta.key) : Touch(delta.key);
+  if (!known) prefix.seen = now;
+  if (!prefix.seen_here && delta.tokens > prefix.tokens) Resize(prefix, delta.tokens);
+  Claim& claim = delta.kind == Delta::Kind::kPlace ? prefix.first : ClaimOf(prefix, delta.worker);
+  if (delta.stamp <= claim.stamp) return;
+  claim = {
+      .worker = delta.worker, .stamp = delta.stamp, .lives = delta.kind != Delta::Kind::kDropHome};
+  Sync(delta.key, prefix);
+}
+
+void PlacementTable::AppendSnapshot(std::vector<Delta>& out) const {
+  for (const auto& [k1, prefix] : prefixes_) {
+    const auto append = [&](const Claim& claim, Delta::Kind kind) {
+      if (claim.stamp.epoch == 0) return;
+      out.push_back({.key = k1,
+                     .worker = claim.worker,
+                     .stamp = claim.stamp,
+                     .tokens = prefix.tokens,
+                     .kind = kind});
+    };
+    append(prefix.first, Delta::Kind::kPlace);
+    for (const Claim& claim : prefix.others) {
+      append(claim, claim.lives ? Delta::Kind::kAddHome : Delta::Kind::kDropHome);
+    }
+  }
+}
+
+}  // namespace hidane::routing

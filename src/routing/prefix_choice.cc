@@ -1,0 +1,183 @@
+#include "routing/prefix_choice.h"
+
+#include <algorithm>
+
+#include "base/rng.h"
+
+namespace hidane::routing {
+namespace {
+
+// What the choice costs this request and the ones behind it.
+double CostOf(const Candidate& c) {
+  return c.ttft.total() + c.ttft.prefill;
+}
+
+}  // namespace
+
+bool LivesEverywhere(const Query& query, const WorkerState& any, const PlacementTable& table,
+                     const Params& params) {
+  const double recompute_s = query.k1_tokens / any.rate.tokens_per_s();
+  return recompute_s < params.short_k1_s && !table.Knows(query.prompt.k1());
+}
+
+PrefixChoice::PrefixChoice(const Params& params, const Accounts& accounts,
+                           const PlacementTable& table, const Conversations& talks,
+                           const Query& query, WorkerSpan workers, uint64_t draw)
+    : params_(params),
+      accounts_(accounts),
+      table_(table),
+      talks_(talks),
+      query_(query),
+      workers_(workers),
+      draw_(draw),
+      everywhere_(LivesEverywhere(query, *workers.front(), table, params)) {
+  if (!everywhere_) homes_ = table.Homes(query.prompt.k1());
+}
+
+Choice PrefixChoice::Make(std::vector<Candidate>& considered) {
+  if (!everywhere_ && homes_.empty()) return Place(considered);
+  const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
+  const Account* const at = talk != nullptr ? accounts_.FindKey(talk->worker) : nullptr;
+  WorkerState* const last = at != nullptr ? FindWorker(workers_, at->member.id) : nullptr;
+  if (last != nullptr && query_.MayTake(*last)) return Continue(last, considered);
+  if (query_.has_history() || talks_.GoOn(query_.prompt.k1())) return Settle(considered);
+  return Balance(considered);
+}
+
+// First sight of the prefix. The table asks for waits in the order of ids, which is the workers'.
+Choice PrefixChoice::Place(std::vector<Candidate>& considered) const {
+  const double prefill_s = query_.k1_tokens / workers_.front()->rate.tokens_per_s();
+  const auto wait = [&, next = size_t{0}](WorkerId id) mutable {
+    if (next == workers_.size() || workers_[next]->spec.id != id) {
+      next = std::ranges::lower_bound(workers_, id, {},
+                                      [](const WorkerState* w) { return w->spec.id; }) -
+             workers_.begin();
+    }
+    return workers_[next++]->ledger.wait_s(query_.now);
+  };
+  const WorkerId home = table_.Propose(query_.prompt.k1(), query_.k1_tokens, prefill_s, wait);
+  if (!Consider(FindWorker(workers_, home), considered)) return Flee(considered);
+  return {FindWorker(workers_, home), Rule::kPlaced};
+}
+
+// A conversation without a home, which will hold memory: where there is room for what it usually
+// becomes. Near-equal fills leave the choice to the predicted time.
+Choice PrefixChoice::Settle(std::vector<Candidate>& considered) const {
+  const uint64_t own = query_.prompt_tokens - query_.k1_tokens;
+  const uint64_t usual = talks_.UsualTokens(query_.prompt.k1());
+  ConsiderRoomiest(std::max(own, usual), 0.5, considered);
+  if (considered.empty()) return Balance(considered);
+  return Cheapest(considered);
+}
+
+// It stays unless another worker with room for its history is cheaper though it computes it anew.
+Choice PrefixChoice::Continue(WorkerState* last, std::vector<Candidate>& considered) const {
+  Consider(last, considered);
+  const Candidate here = considered.front();
+  if (here.ttft.wait + here.ttft.kv_wait <= params_.near_tie_s) return {last, Rule::kSticky};
+  const uint64_t own = query_.prompt_tokens - query_.k1_tokens;
+  if (query_.has_history()) {
+    ConsiderRoomiest(own, 1, considered);
+  } else if (everywhere_) {
+    ConsiderSpare(considered);
+  } else {
+    ConsiderHomes(considered);
+  }
+  const Choice best = Cheapest(considered);
+  return {best.worker, best.worker == last ? Rule::kSticky : Rule::kBalance};
+}
+
+Choice PrefixChoice::Balance(std::vector<Candidate>& considered) const {
+  ConsiderHomes(considered);
+  if (!everywhere_ && considered.empty()) return Flee(considered);
+  ConsiderSpare(considered);
+  if (considered.empty()) return Flee(considered);
+  Choice best = Cheapest(considered);
+  if (homes_.size() == 1 && best.worker->spec.id == homes_.front()) best.rule = Rule::kHome;
+  return best;
+}
+
+// Every home is out. The refuge is the same for all requests of the prefix.
+Choice PrefixChoice::Flee(std::vector<Candidate>& considered) const {
+  const WorkerId* refuge = table_.Refuge(query_.prompt.k1(), query_.k1_tokens, [&](WorkerId id) {
+    const WorkerState* w = FindWorker(workers_, id);
+    return w != nullptr && query_.MayTake(*w);
+  });
+  if (refuge == nullptr) return {};
+  WorkerState* const worker = FindWorker(workers_, *refuge);
+  Consider(worker, considered);
+  return {worker, Rule::kFailover};
+}
+
+bool PrefixChoice::Consider(const WorkerState* worker, std::vector<Candidate>& considered) const {
+  if (worker == nullptr || !query_.MayTake(*worker)) return false;
+  if (std::ranges::find(considered, worker->spec.id, &Candidate::worker) == considered.end()) {
+    considered.push_back(Assess(query_, *worker, params_));
+  }
+  return true;
+}
+
+void PrefixChoice::ConsiderHomes(std::vector<Candidate>& considered) const {
+  for (const WorkerId home : homes_) Consider(FindWorker(workers_, home), considered);
+}
+
+bool PrefixChoice::IsHome(WorkerId id) const {
+  return everywhere_ || std::ranges::find(homes_, id) != homes_.end();
+}
+
+uint64_t PrefixChoice::Needed(const Account& account, uint64_t tokens) const {
+  return tokens + (IsHome(account.member.id) ? 0 : query_.k1_tokens);
+}
+
+// Workers with room for `tokens` of history, those within `within` of it of the least filled.
+void PrefixChoice::ConsiderRoomiest(uint64_t tokens, double within,
+                                    std::vector<Candidate>& considered) const {
+  const auto roomiest =
+      accounts_.Roomiest(params_.compare_max, [&](const Account& a) { return Needed(a, tokens); });
+  for (const auto& [fill, account] : roomiest) {
+    const double slack =
+        within * static_cast<double>(tokens) / static_cast<double>(account->member.capacity_tokens);
+    if (fill > roomiest.front().first + slack) break;
+    Consider(FindWorker(workers_, account->member.id), considered);
+  }
+}
+
+// Workers beside the homes. Where every worker is one: all, or some drawn by lot from a place of
+// the conversation's own, so that ties spread. Else those that have memory to spare, once the
+// homes' queues are longer than computing the prefix anew would take twice.
+void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
+  const size_t n = workers_.size();
+  const uint64_t k2 = query_.prompt.k2();
+  if (everywhere_) {
+    const uint64_t draw = Mix64(k2 ^ draw_);
+    for (size_t i = 0; i < std::min<size_t>(n, params_.compare_max); ++i) {
+      Consider(workers_[n <= params_.compare_max ? (k2 + i) % n : Mix64(draw + i) % n], considered);
+    }
+    return;
+  }
+  const double recompute_s = query_.k1_tokens / workers_.front()->rate.tokens_per_s();
+  const bool queued = std::ranges::all_of(
+      considered, [&](const Candidate& c) { return c.ttft.wait > 2 * recompute_s; });
+  if (!queued) return;
+  const auto spare =
+      accounts_.Roomiest(params_.compare_max, [&](const Account& a) { return Needed(a, 0); });
+  for (const auto& [fill, account] : spare) {
+    if (fill > params_.spare_mark) break;
+    Consider(FindWorker(workers_, account->member.id), considered);
+  }
+}
+
+// Among near ties (rates are noisy) the one that holds most of the prompt, then the first.
+Choice PrefixChoice::Cheapest(const std::vector<Candidate>& considered) const {
+  const Candidate least = std::ranges::min(considered, {}, CostOf);
+  const double near = params_.near_tie_s + params_.near_tie_share * least.ttft.prefill;
+  const Candidate* best = nullptr;
+  for (const Candidate& c : considered) {
+    if (CostOf(c) > CostOf(least) + near) continue;
+    if (best == nullptr || c.cached_tokens > best->cached_tokens) best = &c;
+  }
+  const bool holds_more = best->cached_tokens > query_.k1_tokens;
+  return {FindWorker(workers_, best->worker), holds_more ? Rule::kSticky : Rule::kBalance};
+}
+
+}  // namespace hidane::routing

@@ -1,0 +1,57 @@
+#pragma once
+#include <vector>
+
+#include "routing/accounts.h"
+#include "routing/conversations.h"
+#include "routing/placement.h"
+#include "routing/policy.h"
+
+namespace hidane::routing {
+
+/// A prefix so short that recomputing it costs next to nothing takes no memory: every worker is a
+/// home. One that is in the table stays there, so that a learned rate near the bound flips nothing.
+bool LivesEverywhere(const Query& query, const WorkerState& any, const PlacementTable& table,
+                     const Params& params);
+
+/// One decision of the policy `prefix`: reads the tables, changes nothing. Lives for one call.
+///
+///     prefix without a home ------------------> where it fits (kPlaced)
+///     conversation with a home ---------------> stays, unless another is cheaper by far
+///     conversation that will go on -----------> where its history has room
+///     anything else --------------------------> the cheapest home, or a new one on spare memory
+///
+/// "Cheap" is predicted TTFT plus the prefill that the choice creates.
+class PrefixChoice {
+ public:
+  PrefixChoice(const Params& params, const Accounts& accounts, const PlacementTable& table,
+               const Conversations& talks, const Query& query, WorkerSpan workers, uint64_t draw);
+
+  Choice Make(std::vector<Candidate>& considered);
+
+ private:
+  Choice Place(std::vector<Candidate>& considered) const;
+  Choice Settle(std::vector<Candidate>& considered) const;
+  Choice Continue(WorkerState* last, std::vector<Candidate>& considered) const;
+  Choice Balance(std::vector<Candidate>& considered) const;
+  Choice Flee(std::vector<Candidate>& considered) const;
+
+  bool Consider(const WorkerState* worker, std::vector<Candidate>& considered) const;
+  void ConsiderHomes(std::vector<Candidate>& considered) const;
+  void ConsiderRoomiest(uint64_t tokens, double within, std::vector<Candidate>& considered) const;
+  void ConsiderSpare(std::vector<Candidate>& considered) const;
+  uint64_t Needed(const Account& account, uint64_t tokens) const;
+  bool IsHome(WorkerId id) const;
+  Choice Cheapest(const std::vector<Candidate>& considered) const;
+
+  const Params& params_;
+  const Accounts& accounts_;
+  const PlacementTable& table_;
+  const Conversations& talks_;
+  const Query& query_;
+  WorkerSpan workers_;
+  uint64_t draw_;
+  bool everywhere_;
+  std::span<const WorkerId> homes_;
+};
+
+}  // namespace hidane::routing
