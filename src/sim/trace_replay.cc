@@ -1,0 +1,155 @@
+#include "sim/trace_replay.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/rng.h"
+
+namespace hidane::sim {
+namespace {
+
+prompt::Identity IdentityOf(const PromptBuilder& prompt, const TraceTurn& turn) {
+  prompt::Identity identity;
+  identity.root = prompt.root();
+  identity.chain = prompt.chain();
+  identity.ends = prompt.ends();
+  identity.k1_end = turn.k1_end;
+  identity.k2_end = turn.k2_end;
+  identity.tokens = turn.input_tokens;
+  return identity;
+}
+
+/// Adds the blocks of the answer to `request`, from the prompt that came after it. Only a prompt
+/// that is longer by the whole answer and changes nothing but a last, partial block goes on with
+/// it.
+void AddAnswer(const PromptBuilder& next, const TraceTurn& next_turn, Request& request) {
+  const auto& before = request.prompt.chain;
+  const auto& chain = next.chain();
+  const uint64_t end = uint64_t{request.prompt.tokens} + request.output_tokens;
+  const auto same = static_cast<size_t>(
+      std::mismatch(before.begin(), before.end(), chain.begin(), chain.end()).first -
+      before.begin());
+  if (next_turn.input_tokens < end || same + 1 < before.size()) return;
+  for (size_t i = same; i < chain.size() && next.ends()[i] <= end; ++i) {
+    if (next.ends()[i] <= request.prompt.tokens) continue;
+    request.answer_chain.push_back(chain[i]);
+    request.answer_ends.push_back(next.ends()[i]);
+  }
+}
+
+}  // namespace
+
+TraceReplay::TraceReplay(std::shared_ptr<const Trace> trace, const ReplayOptions& options)
+    : trace_(std::move(trace)), options_(options) {
+  HIDANE_ASSERT(!trace_->sessions.empty() && options_.time_scale > 0 && options_.overlay > 0);
+  for (const TraceSession& session : trace_->sessions) {
+    total_ += session.turns;
+    for (const TraceTurn& turn : trace_->TurnsOf(session)) duration_ = std::max(duration_, turn.at);
+  }
+  total_ *= options_.overlay;
+  if (trace_->timed) {
+    for (uint32_t copy = 0; copy < options_.overlay; ++copy) {
+      cursors_.push({FirstAt(copy, 0), copy, 0});
+    }
+    return;
+  }
+  Rng rng(options_.seed);
+  order_.resize(trace_->sessions.size() * options_.overlay);
+  for (size_t i = 0; i < order_.size(); ++i) {
+    const uint64_t j = rng.Below(i + 1);  // Fisher and Yates, inside out
+    order_[i] = order_[j];
+    order_[j] = i;
+  }
+}
+
+Duration TraceReplay::Offset(uint32_t copy) const {
+  // Copies begin within the first tenth, so that most of the run has the load of all of them.
+  constexpr int64_t kPart = 10;
+  return duration_ / (kPart * options_.overlay) * copy;
+}
+
+TimePoint TraceReplay::Scaled(Duration at) const {
+  return Duration(static_cast<int64_t>(static_cast<double>(at.count()) / options_.time_scale));
+}
+
+TimePoint TraceReplay::FirstAt(uint32_t copy, uint32_t session) const {
+  return Scaled(trace_->turns[trace_->sessions[session].first_turn].at + Offset(copy));
+}
+
+std::optional<Request> TraceReplay::Next() {
+  if (trace_->timed) return NextTimed();
+  return begun_ < options_.sessions ? Begin(TimePoint{}) : std::nullopt;
+}
+
+std::optional<Request> TraceReplay::NextTimed() {
+  if (cursors_.empty()) return std::nullopt;
+  Cursor cursor = cursors_.top();
+  cursors_.pop();
+  Request request = Open(cursor.copy, cursor.session, cursor.at);
+  if (++cursor.session < trace_->sessions.size()) {
+    cursor.at = FirstAt(cursor.copy, cursor.session);
+    cursors_.push(cursor);
+  }
+  return request;
+}
+
+std::optional<Request> TraceReplay::Begin(TimePoint now) {
+  if (begun_ == order_.size()) return std::nullopt;
+  const uint64_t next = order_[begun_++];
+  const uint64_t sessions = trace_->sessions.size();
+  return Open(static_cast<uint32_t>(next / sessions), static_cast<uint32_t>(next % sessions), now);
+}
+
+Request TraceReplay::Open(uint32_t copy, uint32_t session, TimePoint at) {
+  const TraceSession& of = trace_->sessions[session];
+  const TraceTurn& first = trace_->TurnsOf(of)[0];
+  Client client{.session = session,
+                .offset = Offset(copy),
+                .prompt = PromptBuilder(copy == 0 ? 0 : Mix64(copy))};
+  client.prompt.Apply(*trace_, first);
+  const uint64_t k2 = first.k2_end == 0 ? 0 : client.prompt.chain()[first.k2_end - 1];
+  client.tenant = of.tenant != TraceSession::kNoTenant
+                      ? of.tenant
+                      : static_cast<uint32_t>(Mix64(options_.seed ^ k2) % options_.tenants);
+  const uint64_t conversation = uint64_t{copy} * trace_->sessions.size() + session + 1;
+  // Nothing follows a single request of a timed trace.
+  if (trace_->timed && of.turns == 1) return Send(client, 0, at);
+  return Send(clients_.emplace(conversation, std::move(client)).first->second, conversation, at);
+}
+
+Request TraceReplay::Send(Client& client, uint64_t conversation, TimePoint at) {
+  const auto turns = trace_->TurnsOf(trace_->sessions[client.session]);
+  const TraceTurn& turn = turns[client.turn];
+  Request request;
+  request.arrival = at;
+  request.tenant = client.tenant;
+  request.conversation = conversation;
+  request.counted =
+      static_cast<double>(sent_++) >= options_.uncounted * static_cast<double>(total_);
+  request.output_tokens = turn.output_tokens;
+  request.prompt = IdentityOf(client.prompt, turn);
+  if (++client.turn < turns.size()) {
+    client.prompt.Apply(*trace_, turns[client.turn]);
+    AddAnswer(client.prompt, turns[client.turn], request);
+  }
+  return request;
+}
+
+std::optional<Request> TraceReplay::After(const Finished& done, TimePoint now) {
+  const uint64_t conversation = done.request.conversation;
+  const auto at = clients_.find(conversation);
+  if (at == clients_.end()) return std::nullopt;
+  Client& client = at->second;
+  const auto turns = trace_->TurnsOf(trace_->sessions[client.session]);
+  if (client.turn == turns.size()) {
+    clients_.erase(at);
+    return trace_->timed ? std::nullopt : Begin(now);
+  }
+  const TraceTurn& turn = turns[client.turn];
+  const TimePoint thought = now + Scaled(std::min(turn.think, options_.think_max));
+  const TimePoint recorded = turn.at > Duration{} ? Scaled(turn.at + client.offset) : TimePoint{};
+  return Send(client, conversation, std::max(thought, recorded));
+}
+
+}  // namespace hidane::sim
