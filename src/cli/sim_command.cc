@@ -126,7 +126,8 @@ void AddOptions(CLI::App& command, Options& o) {
   command.add_option("--deltas", o.deltas, "Gateways share placement: on, late (1 s), off");
   command.add_option("--gpu", m.gpu, "Model and GPUs of a replica");
   command
-      .add_option("--requests", m.requests, "Requests of a closed loop; the first fifth warms up")
+      .add_option("--requests", m.requests,
+                  "Counted requests of a closed loop, after 1,200 of warm-up")
       ->check(CLI::Range(uint64_t{10}, uint64_t{100'000'000}));
   command.add_option("--seed", m.seed, "Same seed, same rows");
   command.add_flag("--full", m.full,

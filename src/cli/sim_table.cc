@@ -28,6 +28,7 @@ constexpr Column kColumns[] = {
     {"bound", &Row::hit_ratio_bound, 100, 1, " %"},
     {"TTFT p50", &Row::ttft_p50_s, 1, 3, " s"},
     {"p99", &Row::ttft_p99_s, 1, 3, " s"},
+    {"bound", &Row::makespan_bound_s, 1, 2, " s"},
     {"in line", &Row::admission_wait_mean_s, 1, 1, " s"},
     {"p99", &Row::admission_wait_p99_s, 1, 1, " s"},
     {"static", &Row::static_prefill_share, 100, 1, " %"},

@@ -10,8 +10,8 @@
 namespace hidane::sim {
 namespace {
 
-constexpr uint64_t kRequests = 2'500;
-constexpr uint64_t kFullRequests = 6'000;
+constexpr uint64_t kRequests = 1'800;
+constexpr uint64_t kFullRequests = 4'800;
 constexpr uint32_t kManyGateways[] = {2, 4, 16};
 constexpr Deltas kAllDeltas[] = {Deltas::kOn, Deltas::kLate, Deltas::kOff};
 

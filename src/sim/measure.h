@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "sim/bounds.h"
 #include "sim/cluster.h"
 #include "sim/gateway.h"
 #include "sim/request.h"
@@ -57,6 +58,7 @@ class Measure {
   boost::unordered_flat_map<uint64_t, uint32_t> open_;     // id -> record
   std::vector<EngineTime> before_;                         // at the first counted sending
   std::optional<TimePoint> first_counted_, last_counted_;  // sendings
+  HitBounds bounds_;
   uint64_t ended_ = 0;
 };
 

@@ -17,6 +17,7 @@ constexpr RowNumber kNumbers[] = {
     {"admission_wait_mean_s", &Row::admission_wait_mean_s},
     {"admission_wait_p99_s", &Row::admission_wait_p99_s},
     {"ttft_with_wait_p99_s", &Row::ttft_with_wait_p99_s},
+    {"makespan_bound_s", &Row::makespan_bound_s},
     {"tpot_p50_s", &Row::tpot_p50_s},
     {"recompute_share", &Row::recompute_share},
     {"static_prefill_share", &Row::static_prefill_share},

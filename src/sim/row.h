@@ -28,6 +28,7 @@ struct Row {
   double ttft_p50_s = kUnknown, ttft_p99_s = kUnknown;  ///< without waiting in the admission line
   double admission_wait_mean_s = 0, admission_wait_p99_s = 0;
   double ttft_with_wait_p99_s = kUnknown;
+  double makespan_bound_s = kUnknown;  ///< cold bursts: the first prefills balanced over the fleet
   double tpot_p50_s = kUnknown;
   double recompute_share = kUnknown, static_prefill_share = kUnknown;
   double goodput_rps = kUnknown, requests_per_s = kUnknown;

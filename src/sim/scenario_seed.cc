@@ -4,14 +4,17 @@
 #include <array>
 #include <charconv>
 
+#include "sim/bounds.h"
 #include "sim/gpu.h"
 
 namespace hidane::sim {
 namespace {
 
 constexpr uint32_t kClients = 100;
+constexpr uint64_t kWarmUp = 1'200;
 // Phases in which the fleet changes run by the clock, so that policies are compared over the same
 // events however many requests they serve meanwhile.
+constexpr TimePoint kCountedFrom = std::chrono::seconds(30);
 constexpr TimePoint kChangeAt = std::chrono::seconds(60);
 constexpr Duration kDown = std::chrono::seconds(30);
 constexpr Duration kUpgradeDown = std::chrono::seconds(5);
@@ -58,6 +61,24 @@ bool Take(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
+void RunByTheClock(TenantLoopOptions& o, TimePoint until) {
+  o.requests = kNoBound;
+  o.uncounted = o.tenants;
+  o.counted_from = kCountedFrom;
+  o.until = until;
+}
+
+/// Seconds of the burst's first prefills, balanced over the fleet.
+double BurstBound(const TenantLoopOptions& options, const Setup& setup) {
+  TenantLoop workload(options);
+  std::vector<Request> burst;
+  while (auto request = workload.Next()) burst.push_back(*std::move(request));
+  const EngineOptions& engine = setup.engines.front();
+  return BoundColdBurst(burst, engine.gpu, static_cast<uint32_t>(setup.engines.size()),
+                        engine.max_num_batched_tokens)
+      .balanced_s;
+}
+
 }  // namespace
 
 Result<SeedFleet> ParseSeedFleet(std::string_view name) {
@@ -102,15 +123,15 @@ TenantLoopOptions SeedWorkload(const SeedRun& run) {
                       .zipf_s = run.fleet.zipf_s,
                       .seed = run.seed,
                       .concurrency = kClients,
-                      .requests = run.requests,
-                      .uncounted = run.requests / 5};
+                      .requests = kWarmUp + run.requests,
+                      .uncounted = kWarmUp};
   switch (run.phase) {
     case SeedPhase::kColdBurst:
       o.requests = o.uncounted = 0;
       o.burst = kClients;
       break;
     case SeedPhase::kWarmBurst:
-      o.uncounted = o.requests;
+      o.requests = kWarmUp;
       o.until = kWarmUntil;
       o.burst = kClients;
       o.burst_at = kBurstAt;
@@ -121,12 +142,10 @@ TenantLoopOptions SeedWorkload(const SeedRun& run) {
       o.churn_every = kChurnEvery;
       break;
     case SeedPhase::kReplicaLoss:
-      o.requests = kNoBound;
-      o.until = kLossUntil;
+      RunByTheClock(o, kLossUntil);
       break;
     case SeedPhase::kRollingUpgrade:
-      o.requests = kNoBound;
-      o.until = kChangeAt + run.fleet.replicas * kUpgradeEach + kAfterwards;
+      RunByTheClock(o, kChangeAt + run.fleet.replicas * kUpgradeEach + kAfterwards);
       break;
     case SeedPhase::kSingleTenant:
       o.tenants = 1;
@@ -152,8 +171,10 @@ Result<Setup> SeedSetup(const SeedRun& run) {
 }
 
 Result<Run> SimulateSeed(const SeedRun& run, const Setup& setup) {
-  TenantLoop workload(SeedWorkload(run));
+  const TenantLoopOptions options = SeedWorkload(run);
+  TenantLoop workload(options);
   HIDANE_TRY(Run result, Simulate(setup, workload));
+  if (run.phase == SeedPhase::kColdBurst) result.row.makespan_bound_s = BurstBound(options, setup);
   result.row.scenario = "seed";
   result.row.fleet = run.fleet.name;
   result.row.phase = Name(run.phase);

@@ -24,6 +24,10 @@ TenantLoop::TenantLoop(const TenantLoopOptions& options)
       churn_rng_(Mix64(options.seed) + 2),
       next_tenant_(options.tenants) {
   for (uint32_t t = 0; t < options.tenants; ++t) tenants_.push_back(t);
+  unseen_ = tenants_;
+  for (size_t i = unseen_.size(); i > 1; --i) {
+    std::swap(unseen_[i - 1], unseen_[loop_rng_.Below(i)]);
+  }
 }
 
 // The clients of the loop begin together; the burst comes when its time does.
@@ -31,7 +35,7 @@ std::optional<Request> TenantLoop::Next() {
   if (sent_ < std::min<uint64_t>(options_.concurrency, options_.requests)) return Loop(TimePoint{});
   if (burst_ == options_.burst) return std::nullopt;
   ++burst_;
-  return Draw(burst_rng_, options_.burst_at);
+  return Draw(DrawTenant(burst_rng_), burst_rng_, options_.burst_at);
 }
 
 std::optional<Request> TenantLoop::After(const Finished& done, TimePoint now) {
@@ -51,18 +55,26 @@ std::optional<Request> TenantLoop::After(const Finished& done, TimePoint now) {
 std::optional<Request> TenantLoop::Loop(TimePoint now) {
   if (sent_ == options_.requests || now > options_.until) return std::nullopt;
   Churn(now);
-  Request request = Draw(loop_rng_, now);
-  request.counted = sent_++ >= options_.uncounted;
+  const bool warms = sent_ < options_.uncounted && !unseen_.empty();
+  const uint32_t tenant = warms ? unseen_.back() : DrawTenant(loop_rng_);
+  if (warms) unseen_.pop_back();
+  Request request = Draw(tenant, loop_rng_, now);
+  request.counted = sent_++ >= options_.uncounted && now >= options_.counted_from;
   return request;
 }
 
-Request TenantLoop::Draw(Rng& rng, TimePoint at) {
+uint32_t TenantLoop::DrawTenant(Rng& rng) {
+  for (;;) {
+    const uint32_t tenant = tenants_[popularity_.Draw(rng)];
+    if (tenant != kNobody) return tenant;
+  }
+}
+
+Request TenantLoop::Draw(uint32_t tenant, Rng& rng, TimePoint at) {
   Request request;
   request.arrival = at;
-  do {
-    request.tenant = tenants_[popularity_.Draw(rng)];
-  } while (request.tenant == kNobody);
-  request.prompt = StaticPrompt(request.tenant);
+  request.tenant = tenant;
+  request.prompt = StaticPrompt(tenant);
   AppendTokens(Mix64(options_.seed ^ Mix64(++own_)),
                DrawBetween(rng, options_.own_tokens_min, options_.own_tokens_max), request.prompt);
   request.prompt.k2_end = static_cast<uint32_t>(request.prompt.size());

@@ -22,8 +22,9 @@ struct TenantLoopOptions {
 
   // A closed loop.
   uint32_t concurrency = 100;
-  uint64_t requests = 0;   ///< sent in all, retries aside; 0: no loop
-  uint64_t uncounted = 0;  ///< the first of them
+  uint64_t requests = 0;     ///< sent in all, retries aside; 0: no loop
+  uint64_t uncounted = 0;    ///< the first of them; these begin with one of each tenant
+  TimePoint counted_from{};  ///< and whatever is sent before this
   /// Nothing is sent later than this.
   TimePoint until = TimePoint::max();
   Duration churn_every{};  ///< so often a tenant leaves or a new one appears, in turn; 0: never
@@ -48,7 +49,8 @@ class TenantLoop final : public Workload {
 
  private:
   std::optional<Request> Loop(TimePoint now);
-  Request Draw(Rng& rng, TimePoint at);
+  uint32_t DrawTenant(Rng& rng);
+  Request Draw(uint32_t tenant, Rng& rng, TimePoint at);
   void Churn(TimePoint now);
   const prompt::Identity& StaticPrompt(uint32_t tenant);
 
@@ -56,6 +58,7 @@ class TenantLoop final : public Workload {
   Weighted popularity_;
   Rng loop_rng_, burst_rng_, churn_rng_;
   std::vector<uint32_t> tenants_;  // by rank of popularity
+  std::vector<uint32_t> unseen_;   // in the order in which the warm-up will show them, last first
   boost::unordered_flat_map<uint32_t, prompt::Identity> prompts_;
   uint32_t next_tenant_;
   uint32_t vacant_ = 0;  // the rank whose tenant has left
