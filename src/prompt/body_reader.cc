@@ -4,19 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <charconv>
 #include <iterator>
 #include <string>
 #include <vector>
 
 #include "prompt/canonical.h"
 #include "prompt/chain.h"
+#include "prompt/json_cursor.h"
 #include "prompt/message_walk.h"
 
 namespace hidane::prompt {
 namespace {
-
-namespace od = simdjson::ondemand;
 
 static_assert(BodyReader::kPadding >= simdjson::SIMDJSON_PADDING);
 static_assert(BodyReader::kPadding >= kCanonicalPadding);
@@ -96,40 +95,26 @@ tl::unexpected<Error> WrongType(const char* name, std::string_view wanted) {
   return Fail(Code::kInvalidArgument, std::string(name) + " must be " + std::string(wanted), name);
 }
 
-Status FromSimdjson(simdjson::error_code error) {
-  if (error == simdjson::SUCCESS) return {};
-  const Code code = error == simdjson::CAPACITY ? Code::kTooLarge : Code::kInvalidArgument;
-  return Fail(code, std::string("body is not a JSON object: ") + simdjson::error_message(error));
+Result<bool> ReadBool(const char* name, std::string_view token) {
+  if (token != "true" && token != "false" && token != "null")
+    return WrongType(name, "true or false");
+  return token == "true";
 }
 
-Result<bool> ReadBool(const char* name, JsonValue& value) {
-  bool b = false;
-  if (!IsNull(value) && value.get_bool().get(b)) return WrongType(name, "true or false");
-  return b;
-}
-
-Result<uint32_t> ReadCount(const char* name, JsonValue& value) {
+Result<uint32_t> ReadCount(const char* name, std::string_view token) {
   uint64_t count = 0;
-  if (value.get_uint64().get(count)) return WrongType(name, "a whole number");
+  const auto [rest, error] = std::from_chars(token.data(), token.data() + token.size(), count);
+  if (error != std::errc() || rest != token.data() + token.size())
+    return WrongType(name, "a whole number");
   return static_cast<uint32_t>(std::min<uint64_t>(count, UINT32_MAX));
-}
-
-bool IsBlank(char c) {
-  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
-std::string_view TrimEnd(std::string_view text) {
-  while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 }  // namespace
 
 struct BodyReader::Impl {
-  od::parser parser;
-  std::vector<char> padded;  // bodies that came without padding
-  CanonicalBuffer key;       // the key under way, in canonical spelling
-  CanonicalBuffer text;      // all parts, in the body's order
+  simdjson::ondemand::parser parser;  // of a string: its value behind the escapes
+  std::vector<char> padded;           // bodies that came without padding
+  CanonicalBuffer text;               // all parts, in the body's order
   std::array<std::vector<Part>, kLanes> lanes;
 
   // Of the body under way.
@@ -141,17 +126,20 @@ struct BodyReader::Impl {
 
   void Start(Api of, std::string_view body, size_t capacity, Body& into);
   Status ReadFields();
-  Status ReadField(const KnownField& known, JsonValue& value);
-  Status ReadMessages(const char* name, JsonValue& value);
-  Status ReadPrompt(const char* name, JsonValue& value);
-  Status ReadSystem(JsonValue& value);
-  Status ReadStreamOptions(const char* name, JsonValue& value);
+  Status ReadField(const KnownField& known, JsonCursor& at);
+  Status ReadSmallField(const KnownField& known, std::string_view token);
+  Status ReadModel(std::string_view token);
+  Status ReadMessages(const char* name, JsonCursor& at);
+  Status ReadPrompt(const char* name, JsonCursor& at);
+  void ReadSystem(JsonCursor& at);
+  Status ReadStreamOptions(const char* name, JsonCursor& at);
+  std::string_view ReadKey(JsonCursor& at);
+  std::string_view ReadValue(JsonCursor& at);
   void AddPart(Lane lane, size_t begin, bool message, bool user);
-  void AddTurn(char frame, std::string_view raw);
+  void AddTurn(char frame, JsonCursor& at);
   void BuildChain(const ReadOptions& options);
   void PlanUsage();
 
-  size_t OffsetOf(std::string_view raw) const { return raw.data() - json.data(); }
   bool Saw(std::string_view name) const;
 };
 
@@ -178,26 +166,38 @@ void BodyReader::Impl::AddPart(Lane lane, size_t begin, bool message, bool user)
   lanes[lane].push_back({begin, text.size(), message, user});
 }
 
-void BodyReader::Impl::AddTurn(char frame, std::string_view raw) {
+void BodyReader::Impl::AddTurn(char frame, JsonCursor& at) {
   const size_t begin = text.size();
   text.AppendRaw(frame);
-  text.AppendJson(raw);
+  at.Copy(text);
   AddPart(kTurns, begin, true, true);
 }
 
-Status BodyReader::Impl::ReadMessages(const char* name, JsonValue& value) {
-  od::array items;
-  if (value.get_array().get(items)) return WrongType(name, "an array");
-  for (auto item : items) {
-    od::object message;
-    if (const auto error = item.get_object().get(message)) {
-      if (error == simdjson::INCORRECT_TYPE) return WrongType(name, "an array of objects");
-      return FromSimdjson(error);
-    }
+// A key without its quotes. It lies behind `text` until something is appended.
+std::string_view BodyReader::Impl::ReadKey(JsonCursor& at) {
+  const size_t begin = text.size();
+  at.CopyKey(text);
+  const std::string_view key = text.view(begin);
+  text.Truncate(begin);
+  return key.size() < 2 ? std::string_view() : key.substr(1, key.size() - 2);
+}
+
+// A value that is no part of the prompt; lies where a key does.
+std::string_view BodyReader::Impl::ReadValue(JsonCursor& at) {
+  const size_t begin = text.size();
+  at.Copy(text);
+  const std::string_view value = text.view(begin);
+  text.Truncate(begin);
+  return value;
+}
+
+Status BodyReader::Impl::ReadMessages(const char* name, JsonCursor& at) {
+  if (at.Peek() != '[') return WrongType(name, "an array");
+  for (bool more = at.Enter('['); more; more = at.Next(']')) {
+    if (at.Peek() != '{') return WrongType(name, "an array of objects");
     const size_t begin = text.size();
-    Role role{};
     text.AppendRaw(frame::kMessage);
-    HIDANE_CHECK_OK(FromSimdjson(WalkMessage(message, text, role)));
+    const Role role = WalkMessage(at, text);
     // The static prefix ends where the first message comes that isn't the system's.
     const bool system = role == Role::kSystem && lanes[kTurns].empty();
     AddPart(system ? kSystem : kTurns, begin, true, role == Role::kUser);
@@ -206,117 +206,118 @@ Status BodyReader::Impl::ReadMessages(const char* name, JsonValue& value) {
 }
 
 // A string, an array of strings, of token ids or of lists of them; `input` may hold messages.
-Status BodyReader::Impl::ReadPrompt(const char* name, JsonValue& value) {
-  const std::string_view token = value.raw_json_token();
-  if (token.starts_with('"')) {
-    AddTurn(frame::kMessage, token);
+Status BodyReader::Impl::ReadPrompt(const char* name, JsonCursor& at) {
+  if (at.Peek() == '"') {
+    AddTurn(frame::kMessage, at);
     return {};
   }
-  std::string_view rest = json.substr(OffsetOf(token));
-  if (!rest.starts_with('[')) return WrongType(name, "a string or an array");
-  do rest.remove_prefix(1);
-  while (!rest.empty() && IsBlank(rest.front()));
-  if (rest.starts_with('{')) return ReadMessages(name, value);
-
-  od::array items;
-  HIDANE_CHECK_OK(FromSimdjson(value.get_array().get(items)));
-  if (rest.starts_with('"')) {
-    for (auto entry : items) {
-      JsonValue item;
-      HIDANE_CHECK_OK(FromSimdjson(std::move(entry).get(item)));
-      const std::string_view raw = item.raw_json_token();
-      if (!raw.starts_with('"')) return WrongType(name, "an array of strings");
-      AddTurn(frame::kMessage, raw);
-    }
+  if (at.Peek() != '[') return WrongType(name, "a string or an array");
+  JsonCursor ahead = at;
+  const char first = ahead.Enter('[') ? ahead.Peek() : 0;
+  if (first == '{') return ReadMessages(name, at);
+  if (first != '"') {
+    const size_t begin = text.size();
+    AddTurn(frame::kTokenIds, at);
+    const std::string_view ids = text.view(begin);
+    out->identity.tokens = static_cast<uint32_t>(std::count(ids.begin(), ids.end(), ',') + 1);
     return {};
   }
-  std::string_view raw;
-  HIDANE_CHECK_OK(FromSimdjson(items.raw_json().get(raw)));
-  out->identity.tokens = static_cast<uint32_t>(std::count(raw.begin(), raw.end(), ',') + 1);
-  AddTurn(frame::kTokenIds, raw);
+  for (bool more = at.Enter('['); more; more = at.Next(']')) {
+    if (at.Peek() != '"') return WrongType(name, "an array of strings");
+    AddTurn(frame::kMessage, at);
+  }
   return {};
 }
 
-Status BodyReader::Impl::ReadSystem(JsonValue& value) {
-  if (IsNull(value)) return {};
+void BodyReader::Impl::ReadSystem(JsonCursor& at) {
   const size_t begin = text.size();
   text.AppendRaw(frame::kMessage);
-  HIDANE_CHECK_OK(FromSimdjson(WalkContent(value, text)));
+  WalkContent(at, text);
   AddPart(kSystem, begin, false, false);
-  return {};
 }
 
-Status BodyReader::Impl::ReadStreamOptions(const char* name, JsonValue& value) {
-  const std::string_view token = TrimEnd(value.raw_json_token());
-  const size_t at = OffsetOf(token);
-  if (IsNull(value)) {
-    options_splice = Splice{at, token.size(), R"({"include_usage":true})"};
+Status BodyReader::Impl::ReadStreamOptions(const char* name, JsonCursor& at) {
+  const bool null = at.PeekNull();
+  const size_t begin = at.offset();
+  if (null) {
+    static_cast<void>(ReadValue(at));
+    options_splice = Splice{begin, at.offset() - begin, R"({"include_usage":true})"};
     return {};
   }
-  od::object options;
-  if (value.get_object().get(options)) return WrongType(name, "an object");
+  if (at.Peek() != '{') return WrongType(name, "an object");
   bool empty = true;
-  for (auto entry : options) {
-    od::field field;
-    HIDANE_CHECK_OK(FromSimdjson(std::move(entry).get(field)));
+  for (bool more = at.Enter('{'); more; more = at.Next('}')) {
     empty = false;
-    key.Clear();
-    key.AppendJson(RawKey(field));
-    if (key.view() != "include_usage") continue;
-    const std::string_view flag = TrimEnd(field.value().raw_json_token());
-    HIDANE_TRY(out->include_usage, ReadBool("stream_options.include_usage", field.value()));
-    options_splice = Splice{OffsetOf(flag), flag.size(), "true"};
+    const bool ours = ReadKey(at) == "include_usage";
+    static_cast<void>(at.Peek());
+    const size_t flag = at.offset();
+    const std::string_view token = ReadValue(at);
+    if (!ours) continue;
+    HIDANE_TRY(out->include_usage, ReadBool("stream_options.include_usage", token));
+    options_splice = Splice{flag, at.offset() - flag, "true"};
   }
   if (!options_splice) {
     options_splice =
-        Splice{at + 1, 0, empty ? R"("include_usage":true)" : R"("include_usage":true,)"};
+        Splice{begin + 1, 0, empty ? R"("include_usage":true)" : R"("include_usage":true,)"};
   }
   return {};
 }
 
-Status BodyReader::Impl::ReadField(const KnownField& known, JsonValue& value) {
+Status BodyReader::Impl::ReadModel(std::string_view token) {
+  simdjson::ondemand::document document;
+  std::string_view model;
+  const size_t capacity = token.size() + kCanonicalPadding;
+  if (parser.iterate(token.data(), token.size(), capacity).get(document) ||
+      document.get_string().get(model))
+    return WrongType("model", "a string");
+  out->identity.model = model;
+  return {};
+}
+
+Status BodyReader::Impl::ReadSmallField(const KnownField& known, std::string_view token) {
   const char* const name = known.name;
+  if (known.field == Field::kModel) return ReadModel(token);
+  if (known.field == Field::kStream) {
+    HIDANE_TRY(out->stream, ReadBool(name, token));
+    return {};
+  }
+  if (token == "null") return {};
+  if (known.field == Field::kMaxTokens) {
+    HIDANE_TRY(out->max_tokens, ReadCount(name, token));
+    return {};
+  }
+  HIDANE_TRY(out->n, ReadCount(name, token));
+  return out->n > 0 ? Status() : WrongType(name, "at least 1");
+}
+
+Status BodyReader::Impl::ReadField(const KnownField& known, JsonCursor& at) {
   switch (known.field) {
-    case Field::kModel: {
-      std::string_view model;
-      if (value.get_string().get(model)) return WrongType(name, "a string");
-      out->identity.model = model;
-      return {};
-    }
     case Field::kMessages:
-      return ReadMessages(name, value);
+      return ReadMessages(known.name, at);
     case Field::kPrompt:
-      return ReadPrompt(name, value);
+      return ReadPrompt(known.name, at);
+    case Field::kStreamOptions:
+      return ReadStreamOptions(known.name, at);
     case Field::kSystemText:
-      return ReadSystem(value);
     case Field::kLaneValue: {
-      if (IsNull(value)) return {};
-      std::string_view raw;
-      HIDANE_CHECK_OK(FromSimdjson(RawJson(value, raw)));
-      if (known.lane == kTools && !raw.starts_with('[')) return WrongType(name, "an array");
+      if (at.PeekNull()) break;
+      if (known.field == Field::kSystemText) {
+        ReadSystem(at);
+        return {};
+      }
+      if (known.lane == kTools && at.Peek() != '[') return WrongType(known.name, "an array");
       const size_t begin = text.size();
       text.AppendRaw(static_cast<char>(frame::kLane + known.lane));
-      text.AppendJson(raw);
+      at.Copy(text);
       AddPart(known.lane, begin, false, false);
       return {};
     }
-    case Field::kStream: {
-      HIDANE_TRY(out->stream, ReadBool(name, value));
-      return {};
-    }
-    case Field::kStreamOptions:
-      return ReadStreamOptions(name, value);
-    case Field::kMaxTokens: {
-      if (IsNull(value)) return {};
-      HIDANE_TRY(out->max_tokens, ReadCount(name, value));
-      return {};
-    }
-    case Field::kN: {
-      if (IsNull(value)) return {};
-      HIDANE_TRY(out->n, ReadCount(name, value));
-      return out->n > 0 ? Status() : WrongType(name, "at least 1");
+    default: {
+      const std::string_view token = ReadValue(at);
+      return token.empty() ? Status() : ReadSmallField(known, token);
     }
   }
+  static_cast<void>(ReadValue(at));
   return {};
 }
 
@@ -326,32 +327,29 @@ bool BodyReader::Impl::Saw(std::string_view name) const {
 }
 
 Status BodyReader::Impl::ReadFields() {
-  od::document document;
-  od::object fields;
-  const simdjson::padded_string_view padded_json(json.data(), json.size(), json.size() + kPadding);
-  HIDANE_CHECK_OK(FromSimdjson(parser.iterate(padded_json).get(document)));
-  HIDANE_CHECK_OK(FromSimdjson(document.get_object().get(fields)));
-  for (auto entry : fields) {
-    od::field field;
-    HIDANE_CHECK_OK(FromSimdjson(std::move(entry).get(field)));
-    key.Clear();
-    key.AppendJson(RawKey(field));
-    const auto known = std::ranges::find_if(kFields, [&](const KnownField& f) {
-      return f.name == key.view() && (f.apis & Bit(api)) != 0;
-    });
-    if (known == std::end(kFields)) continue;
+  if (!simdjson::validate_utf8(json.data(), json.size()))
+    return Fail(Code::kInvalidArgument, "body is not UTF-8");
+  JsonCursor at(json);
+  for (bool more = at.Enter('{'); more; more = at.Next('}')) {
+    const std::string_view name = ReadKey(at);
+    const auto known = std::ranges::find_if(
+        kFields, [&](const KnownField& f) { return f.name == name && (f.apis & Bit(api)) != 0; });
+    if (known == std::end(kFields)) {
+      static_cast<void>(ReadValue(at));
+      continue;
+    }
     const uint32_t bit = 1u << (known - kFields);
     if ((seen & bit) != 0) {
       return Fail(Code::kInvalidArgument, std::string(known->name) + " is given twice",
                   known->name);
     }
     seen |= bit;
-    HIDANE_CHECK_OK(ReadField(*known, field.value()));
+    const Status read = ReadField(*known, at);
+    HIDANE_CHECK_OK(at.status());
+    HIDANE_CHECK_OK(read);
   }
-  const char* rest = nullptr;
-  if (document.current_location().get(rest) == simdjson::SUCCESS) {
-    return FromSimdjson(simdjson::TRAILING_CONTENT);
-  }
+  HIDANE_CHECK_OK(at.status());
+  if (!at.AtEnd()) return Fail(Code::kInvalidArgument, "body has bytes behind its JSON object");
   for (const char* name : {"model", PromptField(api)}) {
     if (!Saw(name)) {
       return Fail(Code::kInvalidArgument, std::string(name) + " is missing", name);

@@ -5,25 +5,34 @@
 
 namespace hidane::prompt {
 
-/// Readable bytes that Canonicalise needs behind its input, writable ones behind its output.
+/// Readable bytes that CopyValue needs behind its input, writable ones behind its output.
 inline constexpr size_t kCanonicalPadding = 64;
 
-/// Writes the canonical form of JSON text: no white space between tokens, and one spelling for
-/// every escape (UTF-8 itself where JSON allows it, else the short escape, else \u00xx in lower
-/// case). Number spellings and key order stay. Returns the bytes written, never more than
-/// `size`. Broken escapes are copied as they are: judging the text is not its business.
+struct Copied {
+  size_t read = 0;  ///< bytes of the value in the text; 0 when it has no end there
+  size_t written = 0;
+};
+
+/// Copies the JSON value that starts at json[0] in its canonical form: no white space between
+/// tokens, and one spelling for every escape (UTF-8 itself where JSON allows it, else the short
+/// escape, else \u00xx in lower case). Number spellings and key order stay. Never writes more than
+/// it read.
+///
+/// Of the value only its end is judged: quotes that close, as many closing brackets as opening
+/// ones, no control character inside a string. Everything else is copied as it is.
 ///
 /// REQUIRES: json readable to size + kCanonicalPadding, out writable as far, no overlap.
-/// Text starts outside a string. Cost: one pass, 64 bytes a step, by runtime-dispatched SIMD.
+/// Cost: one pass, 64 bytes a step, by runtime-dispatched SIMD.
 /// Source: the quote mask by prefix xor is Langdale and Lemire, "Parsing Gigabytes of JSON per
 /// Second" (2019), section 3.1.
-size_t Canonicalise(const char* json, size_t size, char* out);
+Copied CopyValue(const char* json, size_t size, char* out);
 
 /// Canonical text that grows at its end. Keeps its memory over Clear.
 class CanonicalBuffer {
  public:
+  /// Appends the value that `json` begins with; returns the bytes it has there, 0 for none.
   /// REQUIRES: json readable to json.size() + kCanonicalPadding.
-  void AppendJson(std::string_view json);
+  size_t AppendValue(std::string_view json);
   void AppendRaw(std::string_view bytes);
   void AppendRaw(char byte) { AppendRaw(std::string_view(&byte, 1)); }
 

@@ -1,10 +1,8 @@
 #pragma once
-#include <simdjson.h>
-
 #include <cstdint>
-#include <string_view>
 
 #include "prompt/canonical.h"
+#include "prompt/json_cursor.h"
 
 namespace hidane::prompt {
 
@@ -24,22 +22,12 @@ inline constexpr char kLane = 0x10;  ///< + lane number
 
 enum class Role : uint8_t { kOther, kSystem, kUser };
 
-using JsonValue = simdjson::ondemand::value;
+/// Reads the object under the cursor and appends its fields in their given order, without
+/// `cache_control` (it moves from turn to turn and is not part of the prompt); images, audio and
+/// files enter as digests.
+Role WalkMessage(JsonCursor& at, CanonicalBuffer& text);
 
-/// Appends a message's fields in their given order, without `cache_control` (it moves from turn
-/// to turn and is not part of the prompt); images, audio and files enter as digests.
-simdjson::error_code WalkMessage(simdjson::ondemand::object& message, CanonicalBuffer& text,
-                                 Role& role);
-
-/// Appends a string or an array of content parts. `depth`: nested contents so far.
-simdjson::error_code WalkContent(JsonValue& value, CanonicalBuffer& text, int depth = 0);
-
-/// The value's text in the body, perhaps with white space behind it. Consumes the value.
-simdjson::error_code RawJson(JsonValue& value, std::string_view& raw);
-
-bool IsNull(JsonValue& value);
-
-/// The key between its quotes, as spelled.
-std::string_view RawKey(simdjson::ondemand::field& field);
+/// Reads and appends a string or an array of content parts. `depth`: nested contents so far.
+void WalkContent(JsonCursor& at, CanonicalBuffer& text, int depth = 0);
 
 }  // namespace hidane::prompt
