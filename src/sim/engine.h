@@ -39,6 +39,15 @@ struct EngineTime {
   EngineTime& operator+=(const EngineTime& other);
 };
 
+/// What a request would meet at an engine, by the engine's true state, in seconds.
+struct Forecast {
+  uint32_t cached_tokens = 0;  ///< of its prompt, those that others are to compute included
+  double wait = 0;             ///< prefill of those before it
+  double prefill = 0;          ///< its own
+  double decode = 0;           ///< steps of those that decode, between the chunks
+  double kv_wait = 0;          ///< until running requests have left room
+};
+
 /// One serving engine in virtual time: the real scheduler, prefix cache and block pool, with the
 /// step model in place of the GPU. The owner turns the crank:
 ///
@@ -67,6 +76,9 @@ class Engine {
   /// were lost, in order of arrival.
   std::vector<uint64_t> Restart();
 
+  /// What no gateway knows. O(requests here + blocks of the prompt).
+  Forecast Predict(const prompt::Identity& prompt, uint32_t output_tokens) const;
+
   const EngineTime& time() const { return time_; }  ///< as of the last EndStep, restarts included
   uint32_t running() const { return scheduler_.running(); }
   uint32_t waiting() const { return scheduler_.waiting(); }
@@ -87,6 +99,8 @@ class Engine {
 
   EngineTime CostOf(const sched::StepPlan& plan);
   EngineTime PrefillCost(const sched::SeqState& seq, uint32_t end, uint32_t static_tokens) const;
+  struct Backlog;
+  void AddTo(Backlog& backlog, const sched::SeqState& seq, const Live& live) const;
   void Deliver(SeqId id);
   void Remove(SeqId id);
   uint64_t TokensOf(uint32_t blocks) const { return uint64_t{blocks} * options_.block_size; }
