@@ -49,7 +49,7 @@ Pool& Fleet::PoolFor(const std::string& model) {
   auto pool = std::make_unique<Pool>(Pool{.rate = PrefillRate(params_.prefill_tokens_per_s),
                                           .model = model,
                                           .workers = {},
-                                          .policy = MakePolicy(policy_, params_),
+                                          .policy = make_(params_),
                                           .output_tokens = double(params_.output_tokens)});
   return *pools_.emplace_back(std::move(pool));
 }
@@ -77,10 +77,11 @@ void Fleet::OnFault(WorkerState& worker, Fault fault, uint64_t fingerprint, Time
   Changed(worker, now);
 }
 
-void Fleet::SetPolicy(std::string_view name) {
+void Fleet::SetPolicy(std::string_view name, PolicyMaker make) {
   policy_ = name;
+  make_ = std::move(make);
   for (const auto& pool : pools_) {
-    pool->policy = MakePolicy(name, params_);
+    pool->policy = make_(params_);
     pool->policy->OnMembers(pool->workers,
                             TimePoint{});  // ejected ones take part from the next tick
   }

@@ -41,8 +41,8 @@ class Fleet {
   /// A fault of `worker`. One that takes it out empties its index: it may come back empty.
   void OnFault(WorkerState& worker, Fault fault, uint64_t fingerprint, TimePoint now);
 
-  /// REQUIRES: a name of PolicyNames().
-  void SetPolicy(std::string_view name);
+  /// `name` is what policy() says from now on.
+  void SetPolicy(std::string_view name, PolicyMaker make);
   const std::string& policy() const { return policy_; }
 
  private:
@@ -52,6 +52,7 @@ class Fleet {
   Params params_;
   HealthParams health_;
   std::string policy_ = "prefix";
+  PolicyMaker make_ = [](const Params& params) { return MakePolicy("prefix", params); };
   std::vector<std::unique_ptr<WorkerState>> workers_;  // by id
   std::vector<std::unique_ptr<Pool>> pools_;
 };

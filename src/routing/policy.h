@@ -11,6 +11,7 @@
 #include "routing/decision.h"
 #include "routing/delta.h"
 #include "routing/params.h"
+#include "routing/policy_maker.h"
 #include "routing/worker_state.h"
 
 namespace hidane::routing {

@@ -173,7 +173,8 @@ Status Router::SetPolicy(std::string_view name) {
   if (std::ranges::find(PolicyNames(), name) == PolicyNames().end()) {
     return Fail(Code::kInvalidArgument, "no policy " + std::string(name), "policy");
   }
-  impl_->fleet.SetPolicy(name);
+  const std::string kept(name);
+  impl_->fleet.SetPolicy(name, [kept](const Params& params) { return MakePolicy(kept, params); });
   return {};
 }
 
@@ -203,6 +204,10 @@ void Router::Merge(const Delta& delta, TimePoint now) {
   for (const auto& pool : impl_->fleet.pools()) {
     if (Xxh3(pool->model) == delta.pool) pool->policy->Merge(delta, now);
   }
+}
+
+void Router::SetPolicy(std::string_view name, PolicyMaker make) {
+  impl_->fleet.SetPolicy(name, std::move(make));
 }
 
 std::string_view Router::policy() const {

@@ -14,6 +14,7 @@
 #include "routing/failover.h"
 #include "routing/health.h"
 #include "routing/params.h"
+#include "routing/policy_maker.h"
 #include "routing/worker.h"
 
 namespace hidane::routing {
@@ -92,6 +93,8 @@ class Router {
   /// One of Policies(); `prefix` is the default. kInvalidArgument (param `policy`) for another
   /// name. Requests under way are not touched.
   Status SetPolicy(std::string_view name);
+  /// One that isn't in Policies(), made anew for each model: for experiments.
+  void SetPolicy(std::string_view name, PolicyMaker make);
   std::string_view policy() const;
   static std::span<const std::string_view> Policies();
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "routing/policy.h"
 #include "routing/routing_test_util.h"
 
 namespace hidane::routing {
@@ -303,6 +304,24 @@ TEST(RouterTest, SilenceFarPastThePredictionEjectsButALongPrefillDoesNot) {
   c.now += FromSeconds(100);
   c.router.OnTick(c.now);
   EXPECT_EQ(c.View(d.worker).health, HealthState::kEjected);
+}
+
+TEST(RouterTest, APolicyOfTheOwnersOwnDecides) {
+  struct Last final : Policy {
+    std::string_view name() const override { return "last"; }
+    Choice Choose(const Query&, WorkerSpan workers, std::vector<Candidate>& considered) override {
+      considered.emplace_back().worker = workers.back()->spec.id;
+      return {workers.back(), Rule::kPolicy};
+    }
+  };
+  Router router;
+  for (uint32_t w = 0; w < 3; ++w) router.PutWorker(TestWorker(w, 100'000), At(0));
+  router.SetPolicy("last", [](const Params&) { return std::make_unique<Last>(); });
+  EXPECT_EQ(router.policy(), "last");
+  const prompt::Identity prompt = TenantPrompt(1, 1'000, 1, 100);
+  const auto decision = router.Route({.identity = prompt}, At(1));
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->worker, WorkerId(2));
 }
 
 TEST(RouterTest, PoliciesSwitchWithoutARestart) {
