@@ -309,7 +309,8 @@ TEST(RouterTest, SilenceFarPastThePredictionEjectsButALongPrefillDoesNot) {
 TEST(RouterTest, APolicyOfTheOwnersOwnDecides) {
   struct Last final : Policy {
     std::string_view name() const override { return "last"; }
-    Choice Choose(const Query&, WorkerSpan workers, std::vector<Candidate>& considered) override {
+    Choice Choose(const Query&, WorkerSpan workers,
+                  std::vector<Candidate>& considered) const override {
       considered.emplace_back().worker = workers.back()->spec.id;
       return {workers.back(), Rule::kPolicy};
     }

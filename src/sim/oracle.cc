@@ -12,10 +12,9 @@ class Oracle final : public routing::Policy {
   std::string_view name() const override { return "oracle"; }
 
   routing::Choice Choose(const routing::Query& query, routing::WorkerSpan workers,
-                         std::vector<routing::Candidate>& considered) override {
+                         std::vector<routing::Candidate>& considered) const override {
     routing::WorkerState* best = nullptr;
     double least = 0;
-    ++next_;
     for (size_t i = 0; i < workers.size(); ++i) {
       routing::WorkerState* const worker = workers[(next_ + i) % workers.size()];
       if (!query.MayTake(*worker)) continue;
@@ -33,6 +32,10 @@ class Oracle final : public routing::Policy {
       least = cost;
     }
     return {best, routing::Rule::kPolicy};
+  }
+  uint32_t Commit(const routing::Query&, const routing::Choice&) override {
+    ++next_;
+    return 0;
   }
 
  private:
