@@ -10,8 +10,9 @@
 #include "base/json_out.h"
 #include "cli/command.h"
 #include "cli/signals.h"
+#include "cli/sim_jobs.h"
 #include "cli/sim_table.h"
-#include "cli/terminal.h"
+#include "cli/sim_trace.h"
 #include "cli/version.h"
 #include "load/report.h"
 #include "sim/matrix.h"
@@ -21,16 +22,11 @@ namespace {
 
 struct Options {
   sim::MatrixOptions matrix;
+  TraceOptions trace;
   std::string scenario = "seed", deltas, json;
 };
 
-/// What running it all has cost.
-struct Effort {
-  uint64_t runs = 0, events = 0, steps = 0;
-  double wall_s = 0;
-};
-
-std::string MetaJson(const Options& options, const Effort& effort) {
+std::string MetaJson(const Options& options, const SimEffort& effort) {
   JsonWriter w;
   w.BeginObject();
   for (const auto& [key, value] :
@@ -43,48 +39,42 @@ std::string MetaJson(const Options& options, const Effort& effort) {
   return w.Take();
 }
 
-/// Shows how far the matrix is; false when the user wants to stop.
-class MatrixProgress {
- public:
-  explicit MatrixProgress(uint64_t runs) : runs_(runs) {}
-  bool Show(const sim::SeedRun& run, uint64_t done) {
-    const double wall_s = Seconds(SteadyClock().Now() - begun_);
-    const std::string left =
-        done == 0 ? "" : fmt::format(", {:.0f} s left", wall_s / done * (runs_ - done));
-    line_.Show(fmt::format("sim: {}/{} runs{}: {} {} {}", done, runs_, left, run.fleet.name,
-                           Name(run.phase), run.policy));
-    return !WaitForStop(std::chrono::milliseconds(0));
-  }
-  double wall_s() const { return Seconds(SteadyClock().Now() - begun_); }
-
- private:
-  uint64_t runs_;
-  TimePoint begun_ = SteadyClock().Now();
-  ProgressLine line_;
-};
-
-Result<std::vector<sim::Summary>> RunMatrix(const std::vector<sim::Cell>& cells, Effort& effort) {
-  uint64_t runs = 0;
-  for (const sim::Cell& cell : cells) runs += cell.size();
-  MatrixProgress progress(runs);
-  std::vector<sim::Summary> summaries;
+std::vector<SimCell> JobsOf(const std::vector<sim::Cell>& cells) {
+  std::vector<SimCell> jobs;
   for (const sim::Cell& cell : cells) {
-    std::vector<sim::Row> rows;
+    SimCell& row = jobs.emplace_back();
     for (const sim::SeedRun& run : cell) {
-      HIDANE_TRY(sim::Setup setup, SeedSetup(run));
-      setup.wall = &SteadyClock();
-      setup.on_second = [&](TimePoint, uint64_t) { return progress.Show(run, effort.runs); };
-      HIDANE_TRY(const sim::Run result, SimulateSeed(run, setup));
-      if (!progress.Show(run, effort.runs)) return Fail(Code::kCancelled, "stopped");
-      rows.push_back(result.row);
-      ++effort.runs;
-      effort.events += result.events;
-      effort.steps += result.steps;
+      row.push_back({fmt::format("{} {} {}", run.fleet.name, Name(run.phase), run.policy),
+                     [run](const SimWatch& watch) -> Result<sim::Run> {
+                       HIDANE_TRY(sim::Setup setup, SeedSetup(run));
+                       watch.Attach(setup);
+                       return SimulateSeed(run, setup);
+                     }});
     }
-    summaries.push_back(sim::Summarize(rows));
   }
-  effort.wall_s = progress.wall_s();
-  return summaries;
+  return jobs;
+}
+
+CommonOptions CommonOf(const sim::MatrixOptions& matrix) {
+  return {.policies = matrix.policies,
+          .gateways = matrix.gateways,
+          .deltas = matrix.deltas.value_or(sim::Deltas::kOn),
+          .gpu = matrix.gpu,
+          .seed = matrix.seed,
+          .seeds = matrix.full ? sim::kFullSeeds : 1};
+}
+
+Result<std::vector<SimCell>> CellsOf(const Options& options) {
+  if (!options.trace.file.empty()) return TraceCells(options.trace, CommonOf(options.matrix));
+  HIDANE_TRY(const std::vector<sim::Cell> cells, sim::SeedMatrix(options.matrix));
+  return JobsOf(cells);
+}
+
+Exit DescribeOnly(const TraceOptions& trace) {
+  const auto text = DescribeTrace(trace);
+  if (!text) return Report(text.error());
+  fmt::print("{}", *text);
+  return Exit::kDone;
 }
 
 Status ReadDeltas(Options& options) {
@@ -99,10 +89,11 @@ Status ReadDeltas(Options& options) {
 Exit Run(Options& options) {
   BlockStopSignals();
   if (const auto read = ReadDeltas(options); !read) return Report(read.error());
-  const auto cells = sim::SeedMatrix(options.matrix);
+  if (options.trace.describe) return DescribeOnly(options.trace);
+  const auto cells = CellsOf(options);
   if (!cells) return Report(cells.error(), "hidane sim --help lists the choices");
-  Effort effort;
-  const auto rows = RunMatrix(*cells, effort);
+  SimEffort effort;
+  const auto rows = RunJobs(*cells, effort);
   if (!rows) return Report(rows.error());
   // With `--json -` stdout is the document's alone.
   std::FILE* const out = options.json == "-" ? stderr : stdout;
@@ -144,12 +135,14 @@ void AddSim(CLI::App& app, Exit& exit) {
   auto options = std::make_shared<Options>();
   command->option_defaults()->always_capture_default();
   AddOptions(*command, *options);
+  AddTraceOptions(*command, options->trace);
   command->footer(
       "Without --fleet, --phase, --gateways or --deltas: the standard matrix.\n"
       "Examples:\n"
       "  hidane sim --scenario seed\n"
       "  hidane sim --policy round_robin prefix --fleet 16x80 8x100 --phase sustained\n"
-      "  hidane sim --policy prefix --gateways 1 2 4 16 --deltas late --json rows.json");
+      "  hidane sim --policy prefix --gateways 1 2 4 16 --deltas late --json rows.json\n"
+      "  hidane sim --trace conversation_trace.jsonl.gz --replicas 8 64 --kv-tokens 500000");
   command->callback([options, &exit] { exit = Run(*options); });
 }
 

@@ -1,0 +1,133 @@
+#include "cli/sim_trace.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "routing/router.h"
+#include "sim/trace_parse.h"
+#include "sim/trace_stats.h"
+
+namespace hidane::cli {
+namespace {
+
+/// The file's name without its folder and its endings.
+std::string TitleOf(const std::string& file) {
+  const std::string name = std::filesystem::path(file).filename().string();
+  return name.substr(0, name.find('.'));
+}
+
+/// Computed when the first run of it ends: all policies share it.
+class LazyBound {
+ public:
+  explicit LazyBound(sim::ReplayRun run) : run_(std::move(run)) {}
+  Result<double> Get() {
+    if (!bound_) {
+      HIDANE_TRY(bound_, sim::ReplayBound(run_));
+    }
+    return *bound_;
+  }
+
+ private:
+  sim::ReplayRun run_;
+  std::optional<double> bound_;
+};
+
+SimJob MakeJob(const sim::ReplayRun& run, std::shared_ptr<LazyBound> bound) {
+  return {fmt::format("{} {} {}", run.phase, run.replicas, run.policy),
+          [run, bound = std::move(bound)](const SimWatch& watch) -> Result<sim::Run> {
+            HIDANE_TRY(sim::Setup setup, ReplaySetup(run));
+            watch.Attach(setup);
+            HIDANE_TRY(const double hit_bound, bound->Get());
+            return SimulateReplay(run, setup, hit_bound);
+          }};
+}
+
+}  // namespace
+
+std::vector<SimCell> ReplayCells(const sim::ReplayRun& base, const CommonOptions& common) {
+  std::vector<std::shared_ptr<LazyBound>> bounds;  // by seed
+  for (uint32_t i = 0; i < common.seeds; ++i) {
+    sim::ReplayRun run = base;
+    run.replay.seed = common.seed + i;
+    bounds.push_back(std::make_shared<LazyBound>(run));
+  }
+  std::vector<SimCell> cells;
+  std::vector<uint32_t> gateways = common.gateways;
+  if (gateways.empty()) gateways.push_back(1);
+  std::vector<std::string> policies = common.policies;
+  if (policies.empty()) {
+    policies.assign(routing::Router::Policies().begin(), routing::Router::Policies().end());
+  }
+  for (const uint32_t count : gateways) {
+    for (const std::string& policy : policies) {
+      SimCell& cell = cells.emplace_back();
+      for (uint32_t i = 0; i < common.seeds; ++i) {
+        sim::ReplayRun run = base;
+        run.replay.seed = common.seed + i;
+        run.policy = policy;
+        run.gateways = count;
+        cell.push_back(MakeJob(run, bounds[i]));
+      }
+    }
+  }
+  return cells;
+}
+
+Result<std::vector<SimCell>> TraceCells(const TraceOptions& options, const CommonOptions& common) {
+  HIDANE_TRY(sim::Trace trace, sim::ReadTrace(options.file));
+  sim::ReplayRun run;
+  run.trace = std::make_shared<const sim::Trace>(std::move(trace));
+  run.replay = {.seed = common.seed,
+                .time_scale = options.time_scale,
+                .overlay = options.overlay,
+                .sessions = options.sessions};
+  run.phase = TitleOf(options.file);
+  run.gpu = common.gpu;
+  run.deltas = common.deltas;
+  run.sdk_clients = options.clients == "sdk";
+  std::vector<SimCell> cells;
+  for (const uint32_t replicas : options.replicas) {
+    for (const uint64_t kv :
+         options.kv_tokens.empty() ? std::vector<uint64_t>{0} : options.kv_tokens) {
+      run.replicas = replicas;
+      run.kv_tokens = kv;
+      for (SimCell& cell : ReplayCells(run, common)) cells.push_back(std::move(cell));
+    }
+  }
+  return cells;
+}
+
+Result<std::string> DescribeTrace(const TraceOptions& options) {
+  HIDANE_TRY(const sim::Trace trace, sim::ReadTrace(options.file));
+  return Describe(trace);
+}
+
+void AddTraceOptions(CLI::App& command, TraceOptions& o) {
+  command
+      .add_option("--trace", o.file,
+                  "Replays a trace: Mooncake, AIPerf, Bailian, Claude Code, Azure or CSV, gzip "
+                  "or plain")
+      ->type_name("FILE");
+  command.add_flag("--describe", o.describe, "Says what the trace holds and ends");
+  command.add_option("--replicas", o.replicas, "Replicas that serve the trace")
+      ->check(CLI::Range(1u, 10'000u));
+  command.add_option("--kv-tokens", o.kv_tokens, "KV memory of a replica; default: the GPU's")
+      ->check(CLI::Range(uint64_t{1'000}, uint64_t{100'000'000}));
+  command.add_option("--overlay", o.overlay, "Copies of the trace, without common text")
+      ->check(CLI::Range(1u, 10'000u));
+  command.add_option("--time-scale", o.time_scale, "2: the trace in half its time")
+      ->check(CLI::Range(1e-3, 1e6));
+  command.add_option("--sessions", o.sessions, "At a time, where a trace has no times")
+      ->check(CLI::Range(1u, 1'000'000u));
+  command
+      .add_option("--clients", o.clients,
+                  "sdk: they give up after 5 s without a byte and retry as OpenAI's SDKs do")
+      ->check(CLI::IsMember({"patient", "sdk"}));
+}
+
+}  // namespace hidane::cli

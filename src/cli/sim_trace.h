@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/sim_jobs.h"
+#include "sim/scenario_replay.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hidane::cli {
+
+/// What `hidane sim` is told about a trace, beside what every scenario is told.
+struct TraceOptions {
+  std::string file;
+  bool describe = false;
+  std::vector<uint32_t> replicas = {8};
+  std::vector<uint64_t> kv_tokens;
+  uint32_t overlay = 1, sessions = 64;
+  double time_scale = 1;
+  std::string clients = "patient";
+};
+void AddTraceOptions(CLI::App& command, TraceOptions& options);
+
+/// What every scenario is told.
+struct CommonOptions {
+  std::vector<std::string> policies;
+  std::vector<uint32_t> gateways;
+  sim::Deltas deltas = sim::Deltas::kOn;
+  std::string gpu;
+  uint64_t seed = 1;
+  uint32_t seeds = 1;
+};
+
+/// `base` under each policy and number of gateways, with its bound.
+std::vector<SimCell> ReplayCells(const sim::ReplayRun& base, const CommonOptions& common);
+/// The same for each number of replicas and each memory. Reads the file.
+Result<std::vector<SimCell>> TraceCells(const TraceOptions& options, const CommonOptions& common);
+
+/// What the file holds, for `--describe`.
+Result<std::string> DescribeTrace(const TraceOptions& options);
+
+}  // namespace hidane::cli

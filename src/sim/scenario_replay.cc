@@ -1,0 +1,73 @@
+#include "sim/scenario_replay.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "sim/bounds.h"
+#include "sim/event_queue.h"
+#include "sim/retrying_clients.h"
+
+namespace hidane::sim {
+namespace {
+
+std::unique_ptr<Workload> ClientsOf(const ReplayRun& run) {
+  std::unique_ptr<Workload> clients = std::make_unique<TraceReplay>(run.trace, run.replay);
+  if (!run.sdk_clients) return clients;
+  return std::make_unique<RetryingClients>(std::move(clients),
+                                           RetryOptions{.seed = run.replay.seed});
+}
+
+/// `8x0.5M`: replicas and the KV memory of each.
+std::string FleetName(const ReplayRun& run, const Setup& setup) {
+  constexpr double kMillion = 1e6;
+  const double kv = static_cast<double>(setup.engines.front().gpu.kv_capacity_tokens);
+  return fmt::format("{}x{:g}M", run.replicas, kv / kMillion);
+}
+
+}  // namespace
+
+Result<Setup> ReplaySetup(const ReplayRun& run) {
+  if (run.replicas == 0) return Fail(Code::kInvalidArgument, "0 replicas", "replicas");
+  HIDANE_TRY(GpuSetup gpu, FindGpuSetup(run.gpu));
+  if (run.kv_tokens > 0) gpu.kv_capacity_tokens = run.kv_tokens;
+  Setup setup;
+  setup.engines.assign(run.replicas, {.gpu = gpu});
+  setup.policy = run.policy;
+  setup.gateways = run.gateways;
+  setup.deltas = run.deltas;
+  return setup;
+}
+
+Result<Run> SimulateReplay(const ReplayRun& run, const Setup& setup, double bound) {
+  const auto clients = ClientsOf(run);
+  HIDANE_TRY(Run result, Simulate(setup, *clients));
+  result.row.scenario = run.scenario;
+  result.row.fleet = FleetName(run, setup);
+  result.row.phase = run.phase;
+  result.row.hit_ratio_bound = bound;
+  return result;
+}
+
+Result<double> ReplayBound(const ReplayRun& run) {
+  HIDANE_TRY(const Setup setup, ReplaySetup(run));
+  TraceReplay clients(run.trace, run.replay);
+  HitBounds bounds;
+  EventQueue<std::shared_ptr<Request>> later;
+  const auto plan = [&](std::optional<Request> request) {
+    if (request) later.Push(request->arrival, std::make_shared<Request>(*std::move(request)));
+    return request.has_value();
+  };
+  while (plan(clients.Next())) {
+  }
+  while (!later.empty()) {
+    const auto due = later.Pop();
+    bounds.Add(*due.event);
+    plan(clients.After({.request = *due.event}, due.at));
+  }
+  uint64_t kv = 0;
+  for (const EngineOptions& engine : setup.engines) kv += engine.gpu.kv_capacity_tokens;
+  return bounds.Within(kv);
+}
+
+}  // namespace hidane::sim
