@@ -22,12 +22,10 @@ class GhostSet {
     return young_.contains(Print(digest)) || old_.contains(Print(digest));
   }
   void Add(const Sha256Digest& digest) {
-    if (young_.contains(Print(digest))) return;
-    if (young_.size() >= capacity_) {
-      std::swap(young_, old_);
-      young_.clear();
-    }
     young_.insert(Print(digest));
+    if (young_.size() < capacity_) return;
+    std::swap(young_, old_);
+    young_.clear();
   }
   void Clear() {
     young_.clear();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <rapidcheck/gtest.h>
+#include <map>
 #include <set>
 
 #include "sched/block_digest.h"
@@ -137,6 +138,32 @@ RC_GTEST_PROP(KvCacheProps, ASearchFindsWhatAWalkFinds, (const std::vector<uint8
       const auto at = held.begin() + r % 3;
       cache.ReleaseTable(*at);
       held.erase(at);
+    }
+  }
+}
+
+// Digests whose homes meet, so that entries move when one before them goes.
+RC_GTEST_PROP(PrefixIndexProps, IsAMap, (const std::vector<uint8_t>& ops)) {
+  constexpr uint32_t kBlocks = 5;
+  PrefixIndex index(kBlocks);
+  std::map<Sha256Digest, uint32_t> model;
+  const auto digest = [](uint8_t i) { return Sha256Digest{static_cast<uint8_t>(i % 3 * 7), i}; };
+  for (const uint8_t op : ops) {
+    const BlockId block(op % kBlocks);
+    const Sha256Digest d = digest(op / 16);
+    if (op / 8 % 2 == 0 || index.Contains(block)) {
+      index.Unpublish(block);
+      std::erase_if(model, [&](const auto& entry) { return entry.second == block.value(); });
+    } else {
+      RC_ASSERT(index.Publish(d, block).value() ==
+                model.try_emplace(d, block.value()).first->second);
+    }
+    RC_ASSERT(index.size() == model.size());
+    for (uint8_t i = 0; i < 16; ++i) {
+      const auto found = index.Find(digest(i));
+      const auto expected = model.find(digest(i));
+      RC_ASSERT(found.has_value() == (expected != model.end()));
+      if (found) RC_ASSERT(found->value() == expected->second);
     }
   }
 }
