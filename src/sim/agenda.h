@@ -13,6 +13,7 @@ struct Event {
     kStepBegin,  ///< idle worker `who` may have something to do
     kStepEnd,    ///< worker `who`, if it is still in its life number `id`
     kWake,       ///< gateway's follower `id` has waited long enough
+    kDeltas,     ///< batch `id` of placement changes reaches the other gateways
     kPatience,   ///< client of `id` leaves if it has no byte yet
   };
   Kind kind{};

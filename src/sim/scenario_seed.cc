@@ -14,6 +14,7 @@ constexpr uint32_t kClients = 100;
 constexpr uint64_t kWarmUp = 1'200;
 // Phases in which the fleet changes run by the clock, so that policies are compared over the same
 // events however many requests they serve meanwhile.
+constexpr uint32_t kFineBlocks = 16;  // where the ceiling is measured, none is lost to rounding
 constexpr TimePoint kCountedFrom = std::chrono::seconds(30);
 constexpr TimePoint kChangeAt = std::chrono::seconds(60);
 constexpr Duration kDown = std::chrono::seconds(30);
@@ -149,6 +150,7 @@ TenantLoopOptions SeedWorkload(const SeedRun& run) {
       break;
     case SeedPhase::kSingleTenant:
       o.tenants = 1;
+      o.static_spread = 0;
       break;
   }
   return o;
@@ -158,6 +160,9 @@ Result<Setup> SeedSetup(const SeedRun& run) {
   HIDANE_TRY(const GpuSetup gpu, FindGpuSetup(run.gpu));
   Setup setup;
   setup.engines.assign(run.fleet.replicas, {.gpu = gpu});
+  if (run.phase == SeedPhase::kSingleTenant) {
+    for (EngineOptions& engine : setup.engines) engine.block_size = kFineBlocks;
+  }
   setup.policy = run.policy;
   setup.gateways = run.gateways;
   setup.deltas = run.deltas;

@@ -23,7 +23,8 @@ class Simulation final : World, FleetControl {
       : setup_(setup),
         workload_(workload),
         cluster_(setup.engines, agenda_),
-        operations_(setup.plan) {}
+        operations_(setup.plan),
+        agreement_(setup.deltas) {}
 
   Status Prepare();
   Run Go();
@@ -71,6 +72,7 @@ class Simulation final : World, FleetControl {
   Agenda agenda_;
   Cluster cluster_;
   Operations operations_;
+  Agreement agreement_;
   std::vector<Gateway> gateways_;
   Measure measure_;
   std::map<uint64_t, Planned> planned_;  // by order of planning: sent when their time comes
@@ -87,11 +89,12 @@ class Simulation final : World, FleetControl {
 Status Simulation::Prepare() {
   if (setup_.engines.empty()) return Fail(Code::kInvalidArgument, "0 replicas", "replicas");
   if (setup_.gateways == 0) return Fail(Code::kInvalidArgument, "0 gateways", "gateways");
-  const Gateway::Options options{.params = setup_.params,
-                                 .health = setup_.health,
-                                 .policy = setup_.policy,
-                                 .wall = setup_.wall};
+  Gateway::Options options{.params = setup_.params,
+                           .health = setup_.health,
+                           .policy = setup_.policy,
+                           .wall = setup_.wall};
   for (uint32_t g = 0; g < setup_.gateways; ++g) {
+    options.params.replica = g;
     HIDANE_TRY(Gateway gateway, Gateway::Make(options, *this));
     for (uint32_t w = 0; w < cluster_.size(); ++w) {
       gateway.router().PutWorker(
@@ -111,6 +114,7 @@ Run Simulation::Go() {
     now = due.at;
     ++events_;
     Handle(due.event, now);
+    agreement_.Collect(gateways_, agenda_, now);
   }
   return Finish(now);
 }
@@ -131,6 +135,8 @@ void Simulation::Handle(const Event& event, TimePoint now) {
         gateways_[at->second.gateway].Wake(event.id, now);
       }
       return;
+    case Kind::kDeltas:
+      return agreement_.Deliver(event.id, gateways_, now);
     case Kind::kPatience:
       if (const auto at = live_.find(event.id); at != live_.end()) {
         gateways_[at->second.gateway].GiveUp(event.id, now);
@@ -258,18 +264,6 @@ Run Simulation::Finish(TimePoint now) {
 }
 
 }  // namespace
-
-std::string_view Name(Deltas deltas) {
-  switch (deltas) {
-    case Deltas::kOn:
-      return "on";
-    case Deltas::kLate:
-      return "late";
-    case Deltas::kOff:
-      return "off";
-  }
-  return "";
-}
 
 Result<Run> Simulate(const Setup& setup, Workload& workload) {
   Simulation simulation(setup, workload);

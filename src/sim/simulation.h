@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "routing/router.h"
+#include "sim/agreement.h"
 #include "sim/engine.h"
 #include "sim/operations.h"
 #include "sim/row.h"
@@ -14,14 +15,6 @@
 #include "sim/workload.h"
 
 namespace hidane::sim {
-
-/// How gateways share their placement tables.
-enum class Deltas : uint8_t {
-  kOn,    ///< at once
-  kLate,  ///< a second later
-  kOff,
-};
-std::string_view Name(Deltas deltas);  ///< `on`, `late`, `off`
 
 /// A cluster and what is done to it.
 struct Setup {
