@@ -1,8 +1,11 @@
 #include "sim/cluster.h"
 
+#include <algorithm>
+
 namespace hidane::sim {
 
-Cluster::Cluster(std::span<const EngineOptions> engines, Agenda& agenda) : agenda_(agenda) {
+Cluster::Cluster(std::span<const EngineOptions> engines, uint32_t cores, Agenda& agenda)
+    : cores_(cores), agenda_(agenda) {
   for (const EngineOptions& options : engines) workers_.emplace_back(options);
 }
 
@@ -26,6 +29,7 @@ std::vector<uint64_t> Cluster::Stop(uint32_t worker) {
   Worker& w = workers_[worker];
   w.up = false;
   ++w.life;
+  shares_changed_ = true;
   return w.engine.Restart();
 }
 
@@ -37,16 +41,45 @@ void Cluster::Start(uint32_t worker, TimePoint now) {
 void Cluster::BeginStep(uint32_t worker, TimePoint now) {
   Worker& w = workers_[worker];
   w.begins = false;
-  if (!w.up || w.engine.stepping()) return;
-  if (const auto takes = w.engine.BeginStep()) {
-    ++steps_;
+  const auto takes = w.up && !w.engine.stepping() ? w.engine.BeginStep() : std::nullopt;
+  if (takes) ++steps_;
+  if (cores_ > 0) {
+    if (takes || shares_changed_) Share(worker, takes, now);
+  } else if (takes) {
     agenda_.Push(now + *takes, {.kind = Event::Kind::kStepEnd, .who = worker, .id = w.life});
+  }
+}
+
+void Cluster::Share(uint32_t worker, std::optional<Duration> takes, TimePoint now) {
+  Settle(now);
+  if (takes) workers_[worker].left = *takes;
+  PlanEnds(now);
+  shares_changed_ = false;
+}
+
+// Takes off what was computed since the last change.
+void Cluster::Settle(TimePoint now) {
+  Duration done = now - settled_;
+  if (computing_ > cores_) done = done * cores_ / computing_;
+  for (Worker& w : workers_) w.left = std::max(w.left - done, Duration{});
+  settled_ = now;
+}
+
+void Cluster::PlanEnds(TimePoint now) {
+  computing_ = static_cast<uint32_t>(
+      std::ranges::count_if(workers_, [](const Worker& w) { return w.engine.stepping(); }));
+  for (uint32_t i = 0; i < workers_.size(); ++i) {
+    Worker& w = workers_[i];
+    if (!w.engine.stepping()) continue;
+    const Duration takes = computing_ > cores_ ? w.left * computing_ / cores_ : w.left;
+    agenda_.Push(now + takes, {.kind = Event::Kind::kStepEnd, .who = i, .id = ++w.life});
   }
 }
 
 std::span<const StepEvent> Cluster::EndStep(uint32_t worker, uint64_t life) {
   Worker& w = workers_[worker];
   if (!w.up || w.life != life) return {};
+  shares_changed_ = true;
   return w.engine.EndStep();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,8 +15,10 @@ namespace hidane::sim {
 /// loses all it had and comes back empty. Not thread-safe.
 class Cluster {
  public:
+  /// `cores` > 0: the engines are processes of one machine and share so many cores: while more of
+  /// them compute than there are cores, all are slower in proportion. 0: each has its own GPUs.
   /// REQUIRES: `agenda` outlives it.
-  Cluster(std::span<const EngineOptions> engines, Agenda& agenda);
+  Cluster(std::span<const EngineOptions> engines, uint32_t cores, Agenda& agenda);
 
   size_t size() const { return workers_.size(); }
   bool up(uint32_t worker) const { return workers_[worker].up; }
@@ -44,11 +47,20 @@ class Cluster {
     Engine engine;
     bool up = true;
     bool begins = false;  // a kStepBegin is planned
-    uint64_t life = 0;
+    uint64_t life = 0;    // events of earlier ones are void
+    Duration left{};      // of its step, had it a core for itself
     TimePoint started{};
   };
 
+  void Share(uint32_t worker, std::optional<Duration> takes, TimePoint now);
+  void Settle(TimePoint now);
+  void PlanEnds(TimePoint now);
+
   std::deque<Worker> workers_;  // engines stay where they are
+  uint32_t cores_;
+  uint32_t computing_ = 0;  // engines, since:
+  TimePoint settled_{};
+  bool shares_changed_ = false;  // a step has ended since
   Agenda& agenda_;
   uint64_t steps_ = 0;
 };

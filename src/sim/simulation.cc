@@ -22,7 +22,7 @@ class Simulation final : World, FleetControl {
   Simulation(const Setup& setup, Workload& workload)
       : setup_(setup),
         workload_(workload),
-        cluster_(setup.engines, agenda_),
+        cluster_(setup.engines, setup.shared_cores, agenda_),
         operations_(setup.plan),
         agreement_(setup.deltas) {}
 

@@ -19,6 +19,7 @@ namespace hidane::sim {
 /// A cluster and what is done to it.
 struct Setup {
   std::vector<EngineOptions> engines;  ///< one a worker; mixed fleets are welcome
+  uint32_t shared_cores = 0;           ///< > 0: engines are processes that share so many cores
   std::string policy = "prefix";
   routing::Params params;
   routing::HealthParams health;
