@@ -23,7 +23,7 @@ namespace {
 struct Options {
   sim::MatrixOptions matrix;
   TraceOptions trace;
-  std::string scenario = "seed", deltas, json;
+  std::string scenario = "seed", deltas, json, html;
 };
 
 std::string MetaJson(const Options& options, const SimEffort& effort) {
@@ -93,14 +93,17 @@ Exit Run(Options& options) {
   const auto cells = CellsOf(options);
   if (!cells) return Report(cells.error(), "hidane sim --help lists the choices");
   SimEffort effort;
-  const auto rows = RunJobs(*cells, effort);
+  sim::HtmlReport html(cells->size());
+  const auto rows = RunJobs(*cells, effort, options.html.empty() ? nullptr : &html);
   if (!rows) return Report(rows.error());
   // With `--json -` stdout is the document's alone.
   std::FILE* const out = options.json == "-" ? stderr : stdout;
   fmt::print(out, "{}\n{} runs in {:.1f} s, {:.2f} M events/s\n", SimTable(*rows), effort.runs,
              effort.wall_s, effort.events / effort.wall_s / 1e6);
-  if (options.json.empty()) return Exit::kDone;
-  const auto written = WriteDocument(options.json, SimJson(MetaJson(options, effort), *rows));
+  const std::string meta = MetaJson(options, effort);
+  Status written;
+  if (!options.json.empty()) written = WriteDocument(options.json, SimJson(meta, *rows));
+  if (written && !options.html.empty()) written = WriteDocument(options.html, html.Page(meta));
   return written ? Exit::kDone
                  : Report(written.error(), "pass a file in a folder you may write to");
 }
@@ -125,6 +128,7 @@ void AddOptions(CLI::App& command, Options& o) {
                    "All policies, fleets and phases, longer, 5 seeds: means with "
                    "95 % intervals");
   command.add_option("--json", o.json, "Also write the rows as JSON to this file; - is stdout");
+  command.add_option("--html", o.html, "Also write a page with charts to this file");
 }
 
 }  // namespace
@@ -142,6 +146,7 @@ void AddSim(CLI::App& app, Exit& exit) {
       "  hidane sim --scenario seed\n"
       "  hidane sim --policy round_robin prefix --fleet 16x80 8x100 --phase sustained\n"
       "  hidane sim --policy prefix --gateways 1 2 4 16 --deltas late --json rows.json\n"
+      "  hidane sim --phase sustained replica_loss --html report.html\n"
       "  hidane sim --trace conversation_trace.jsonl.gz --replicas 8 64 --kv-tokens 500000");
   command->callback([options, &exit] { exit = Run(*options); });
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
 
 #include "base/clock.h"
 #include "cli/signals.h"
@@ -31,25 +32,31 @@ class Progress {
 
 }  // namespace
 
-Result<std::vector<sim::Summary>> RunJobs(const std::vector<SimCell>& cells, SimEffort& effort) {
+Result<std::vector<sim::Summary>> RunJobs(const std::vector<SimCell>& cells, SimEffort& effort,
+                                          sim::HtmlReport* report) {
   uint64_t runs = 0;
   for (const SimCell& cell : cells) runs += cell.size();
   Progress progress(runs);
   std::vector<sim::Summary> summaries;
   for (const SimCell& cell : cells) {
     std::vector<sim::Row> rows;
+    sim::Run first;
     for (const SimJob& job : cell) {
-      const SimWatch watch{.wall = &SteadyClock(), .on_second = [&](TimePoint, uint64_t) {
-                             return progress.Show(job, effort.runs);
-                           }};
-      HIDANE_TRY(const sim::Run result, job.run(watch));
+      const auto show = [&](TimePoint, uint64_t) { return progress.Show(job, effort.runs); };
+      const bool drawn = report != nullptr && rows.empty();
+      HIDANE_TRY(sim::Run result,
+                 job.run({.wall = &SteadyClock(),
+                          .on_second = show,
+                          .series_step = drawn ? sim::HtmlReport::kSeriesStep : Duration{}}));
       if (!progress.Show(job, effort.runs)) return Fail(Code::kCancelled, "stopped");
       rows.push_back(result.row);
       ++effort.runs;
       effort.events += result.events;
       effort.steps += result.steps;
+      if (drawn) first = std::move(result);
     }
     summaries.push_back(sim::Summarize(rows));
+    if (report != nullptr) report->Add(summaries.back(), first);
   }
   effort.wall_s = progress.wall_s();
   return summaries;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/report.h"
 #include "sim/row.h"
 #include "sim/simulation.h"
 
@@ -12,10 +13,12 @@ namespace hidane::cli {
 struct SimWatch {
   const Clock* wall = nullptr;
   std::function<bool(TimePoint, uint64_t)> on_second;
+  Duration series_step{};
 
   void Attach(sim::Setup& setup) const {
     setup.wall = wall;
     setup.on_second = on_second;
+    setup.series_step = series_step;
   }
 };
 
@@ -33,7 +36,9 @@ struct SimEffort {
   double wall_s = 0;
 };
 
-/// Runs all, one row a cell, with a progress line. kCancelled: the user stopped it.
-Result<std::vector<sim::Summary>> RunJobs(const std::vector<SimCell>& cells, SimEffort& effort);
+/// Runs all, one row a cell, with a progress line; each is added to `report` unless that is
+/// nullptr. kCancelled: the user stopped it.
+Result<std::vector<sim::Summary>> RunJobs(const std::vector<SimCell>& cells, SimEffort& effort,
+                                          sim::HtmlReport* report = nullptr);
 
 }  // namespace hidane::cli

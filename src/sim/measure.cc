@@ -168,6 +168,15 @@ Series Measure::MakeSeries(Duration step, std::vector<Series::Point> samples) co
   return series;
 }
 
+std::vector<double> Measure::SortedTtfts() const {
+  std::vector<double> ttfts;
+  for (const Record& r : records_) {
+    if (r.counted && r.ok) ttfts.push_back(Seconds(r.ttft()));
+  }
+  std::ranges::sort(ttfts);
+  return ttfts;
+}
+
 double Measure::RecoverySeconds(TimePoint change) const {
   constexpr Duration kStep = std::chrono::seconds(1);
   constexpr size_t kWindow = 10;  // seconds: enough requests that chance is no dip

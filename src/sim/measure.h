@@ -30,6 +30,8 @@ class Measure {
   void FillRow(const Cluster& cluster, Row& row) const;
   /// What finished when, added to the fleet's part of it, sampled before.
   Series MakeSeries(Duration step, std::vector<Series::Point> samples = {}) const;
+  /// Of counted requests that succeeded, without waiting in the admission line; ascending.
+  std::vector<double> SortedTtfts() const;
   /// Seconds from `change` until the hit ratio is back at 95 % of what it was before, for good.
   double RecoverySeconds(TimePoint change) const;
 

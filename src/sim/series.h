@@ -6,7 +6,8 @@
 
 namespace hidane::sim {
 
-/// A run as it went, for reports: what finished in each span of `step`, and the fleet at its end.
+/// A run as it went, for reports: the fleet at the start of each span of `step`, and what finished
+/// in it.
 struct Series {
   struct Point {
     // Of the requests that finished in the span, warm-up included.
@@ -14,10 +15,10 @@ struct Series {
     uint32_t failed = 0;
     uint64_t prompt_tokens = 0, cached_tokens = 0;
     double ttft_mean_s = 0, ttft_max_s = 0;
-    // Per worker, at the end of the span; empty unless asked for.
-    std::vector<float> kv_held;    ///< share of its KV memory that running requests hold
-    std::vector<float> kv_cached;  ///< share that the prefix cache fills, held or not
-    std::vector<float> assigned;   ///< share that gateway 0's placement has given away
+    // Per worker, at the start of the span; empty unless asked for.
+    std::vector<float> kv_held{};    ///< share of its KV memory that running requests hold
+    std::vector<float> kv_cached{};  ///< share that the prefix cache fills, held or not
+    std::vector<float> assigned{};   ///< share that gateway 0's placement has given away
   };
   Duration step{};
   std::vector<Point> points;

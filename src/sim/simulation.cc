@@ -256,7 +256,9 @@ Run Simulation::Finish(TimePoint now) {
   }
   if (setup_.series_step > Duration{}) {
     run.series = measure_.MakeSeries(setup_.series_step, std::move(samples_));
+    run.ttft_s = measure_.SortedTtfts();
   }
+  run.plan = setup_.plan;
   run.events = events_;
   run.steps = cluster_.steps();
   run.ended = now;

@@ -27,8 +27,8 @@ struct Setup {
   Deltas deltas = Deltas::kOn;
   FleetPlan plan;
   TimePoint until = TimePoint::max();  ///< ends then even if requests are under way
-  Duration series_step{};              ///< > 0: Run::series, with the fleet's part
-  const Clock* wall = nullptr;         ///< times decisions; nullptr: not timed
+  Duration series_step{};  ///< > 0, whole seconds: Run::series with the fleet's part, Run::ttft_s
+  const Clock* wall = nullptr;  ///< times decisions; nullptr: not timed
   /// Called each virtual second with the requests that have ended; false ends the run.
   std::function<bool(TimePoint now, uint64_t ended)> on_second;
 };
@@ -36,6 +36,8 @@ struct Setup {
 struct Run {
   Row row;  ///< what was measured; what ran is the caller's to fill in but for the policy
   Series series;
+  std::vector<double> ttft_s;  ///< of counted requests that succeeded, ascending
+  FleetPlan plan;              ///< the setup's
   uint64_t events = 0;
   uint64_t steps = 0;  ///< of engines
   uint64_t decisions = 0;
