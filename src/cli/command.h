@@ -25,6 +25,7 @@ void AddGateway(CLI::App& app, Exit& exit);
 void AddEngine(CLI::App& app, Exit& exit);
 void AddLoad(CLI::App& app, Exit& exit);
 void AddSim(CLI::App& app, Exit& exit);
+void AddExplain(CLI::App& app, Exit& exit);
 
 /// Says `hidane: what went wrong; what to do` in one line on stderr and picks the exit code: kUsage
 /// for a wrong value, kMissing for what is absent or unreachable.

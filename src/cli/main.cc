@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   AddEngine(app, exit);
   AddLoad(app, exit);
   AddSim(app, exit);
+  AddExplain(app, exit);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -3,10 +3,12 @@
 #include <simdjson.h>
 
 #include <charconv>
+#include <optional>
 #include <utility>
 
 #include "base/json_out.h"
 #include "base/log.h"
+#include "gateway/explain.h"
 #include "gateway/respond.h"
 
 namespace hidane::gateway {
@@ -14,17 +16,24 @@ namespace {
 
 constexpr size_t kDecisionsDefault = 20;
 
-/// The value of `key` in a query of plain numbers.
-size_t QueryNumber(std::string_view query, std::string_view key, size_t otherwise) {
+constexpr std::string_view kExplainPath = "/v1/chat/completions";
+
+/// The value of `key` in a query, as it is spelled there.
+std::optional<std::string_view> QueryValue(std::string_view query, std::string_view key) {
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(pair.size() + 1, query.size()));
-    if (pair.substr(0, key.size()) != key || pair.substr(key.size(), 1) != "=") continue;
-    const std::string_view text = pair.substr(key.size() + 1);
-    size_t n = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), n).ec == std::errc()) return n;
+    if (pair.substr(0, key.size()) == key && pair.substr(key.size(), 1) == "=")
+      return pair.substr(key.size() + 1);
   }
-  return otherwise;
+  return std::nullopt;
+}
+
+size_t QueryNumber(std::string_view query, std::string_view key, size_t otherwise) {
+  const std::string_view text = QueryValue(query, key).value_or("");
+  size_t n = 0;
+  const bool good = std::from_chars(text.data(), text.data() + text.size(), n).ec == std::errc();
+  return good ? n : otherwise;
 }
 
 }  // namespace
@@ -43,6 +52,7 @@ net::Task<> Admin::Handle(net::Exchange& exchange) {
     co_await SendMetrics(exchange);
     co_return;
   }
+  const std::string_view query = exchange.head().query();
   const bool post = exchange.head().method == "POST";
   Result<std::string> json = Fail(Code::kNotFound, "no such route: " + path);
   if (path == "/health")
@@ -54,9 +64,10 @@ net::Task<> Admin::Handle(net::Exchange& exchange) {
   else if (path == "/hidane/policy")
     json = post ? SetPolicy(body->view()) : Policy();
   else if (path == "/hidane/explain" && post)
-    json = Explain(body->view());
+    json =
+        Explain(context_, reader_, QueryValue(query, "path").value_or(kExplainPath), body->view());
   else if (path == "/hidane/decisions")
-    json = context_.decisions.Json(QueryNumber(exchange.head().query(), "n", kDecisionsDefault));
+    json = context_.decisions.Json(QueryNumber(query, "n", kDecisionsDefault));
   co_await Answer(exchange, std::move(json));
 }
 
@@ -93,28 +104,6 @@ Result<std::string> Admin::SetPolicy(std::string_view body) {
       [&](routing::Router& router, TimePoint) { return router.SetPolicy(name); }));
   log::Info("policy.changed", {{"policy", name}});
   return Policy();
-}
-
-Result<std::string> Admin::Explain(std::string_view body) {
-  prompt::Body prompt;
-  prompt::ReadOptions options;
-  if (context_.config->prompt_part_order() == "system_first")
-    options.order = prompt::PartOrder::kSystemFirst;
-  HIDANE_CHECK_OK(
-      reader_.Read(prompt::Api::kChat, body, body.size() + net::Buffer::kPadding, options, prompt));
-  HIDANE_CHECK_OK(context_.fleet.CheckModel(prompt.identity.model));
-  const Fleet::Releaser nobody = [](routing::Ticket) {};
-  HIDANE_TRY(const routing::Decision decision,
-             context_.fleet.Route({prompt.identity, prompt.max_tokens, 0, std::nullopt}, nobody));
-  context_.fleet.Done(decision.ticket, routing::End::kAbandoned);
-  std::string json;
-  routing::AppendJson(decision, json);
-  JsonWriter w;
-  w.BeginObject().Field("worker", context_.fleet.name(decision.worker));
-  w.Field("decision", routing::Name(decision.rule));
-  w.Field("cached_expected", decision.expected_cached);
-  w.Key("detail").Raw(json).EndObject();
-  return w.Take();
 }
 
 void AddFleetMetrics(Context& context) {

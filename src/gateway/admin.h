@@ -19,7 +19,6 @@ class Admin {
   net::Task<> SendMetrics(net::Exchange& exchange);
   Result<std::string> SetPolicy(std::string_view body);
   std::string Policy();
-  Result<std::string> Explain(std::string_view body);
 
   Context& context_;
   prompt::BodyReader reader_;

@@ -6,23 +6,12 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "gateway/api.h"
 #include "gateway/headers.h"
 #include "gateway/opaque.h"
 #include "gateway/respond.h"
 
 namespace hidane::gateway {
-namespace {
-
-std::optional<prompt::Api> ApiOf(std::string_view path) {
-  if (path == "/v1/chat/completions") return prompt::Api::kChat;
-  if (path == "/v1/completions") return prompt::Api::kCompletions;
-  if (path == "/v1/responses" || path == "/v1/embeddings") return prompt::Api::kResponses;
-  if (path == "/v1/messages") return prompt::Api::kMessages;
-  return std::nullopt;
-}
-
-}  // namespace
-
 Call::Call(Proxy& proxy, net::Exchange& exchange)
     : proxy_(proxy),
       exchange_(exchange),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gateway/api.h"
 #include "gateway/call.h"
 #include "gateway/respond.h"
 
@@ -33,15 +34,13 @@ Proxy::Proxy(Context& context, net::Loop& loop, uint64_t seed)
     : context_(context),
       loop_(loop),
       pool_(loop, PoolOptions(*context.config)),
+      read_options_(ReadOptionsOf(*context.config)),
       rng_(seed),
       releaser_([this](routing::Ticket ticket) {
         loop_.Post([this, ticket] {
           if (const auto it = waiting_.find(ticket); it != waiting_.end()) it->second->Notify();
         });
-      }) {
-  if (context.config->prompt_part_order() == "system_first")
-    read_options_.order = prompt::PartOrder::kSystemFirst;
-}
+      }) {}
 
 std::string Proxy::NewRequestId() {
   return fmt::format("{:016x}{:016x}", rng_.Next(), rng_.Next());

@@ -5,6 +5,13 @@
 namespace hidane::routing {
 namespace {
 
+void Terms(const Ttft& ttft, JsonWriter& w) {
+  w.Field("ttft_s", ttft.total()).Field("wait_s", ttft.wait).Field("prefill_s", ttft.prefill);
+  w.Field("interference_s", ttft.interference).Field("kv_wait_s", ttft.kv_wait);
+}
+
+}  // namespace
+
 std::string_view Name(Flight flight) {
   switch (flight) {
     case Flight::kGo:
@@ -16,13 +23,6 @@ std::string_view Name(Flight flight) {
   }
   return "";
 }
-
-void Terms(const Ttft& ttft, JsonWriter& w) {
-  w.Field("ttft_s", ttft.total()).Field("wait_s", ttft.wait).Field("prefill_s", ttft.prefill);
-  w.Field("interference_s", ttft.interference).Field("kv_wait_s", ttft.kv_wait);
-}
-
-}  // namespace
 
 std::string_view Name(Rule rule) {
   switch (rule) {

@@ -44,6 +44,7 @@ enum class Flight : uint8_t {
   kLead,    ///< dispatch now; others wait for this one's first byte
   kFollow,  ///< wait until Router releases the ticket, at most `wait_s`
 };
+std::string_view Name(Flight flight);  ///< `go`, `lead`, `follow`
 
 /// A routed request, with what decided: a value, printed elsewhere.
 struct Decision {

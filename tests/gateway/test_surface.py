@@ -111,6 +111,31 @@ def test_explain_decides_without_sending(engines, gateway):
     assert all(w["in_flight"] == 0 for w in proxy.workers())
 
 
+def test_explain_takes_the_prompt_apart(engines, gateway):
+    proxy = gateway(*engines(2))
+    tools = [{"type": "function", "function": {"name": f"f{i}", "description": "x" * 400}}
+             for i in range(20)]
+    body = json.dumps({"model": "m", "tools": tools, "messages": [
+        {"role": "system", "content": "s" * 4000}, {"role": "user", "content": "u" * 2000}]})
+    told = proxy.admin("/hidane/explain", body.encode()).json()
+    prompt = told["prompt"]
+    parts = [prompt[part + "_tokens"] for part in ("tools", "system", "conversation")]
+    assert sum(parts) == prompt["tokens"] and parts == sorted(parts, reverse=True) and parts[2] > 0
+    assert told["decision"] == "placed" and told["policy"] == "prefix"
+    assert [c["worker"] for c in told["candidates"] if c["chosen"]] == [told["worker"]]
+    others = [w["worker"] for w in told["not_compared"]]
+    assert sorted(others + [c["worker"] for c in told["candidates"]]) == ["w0", "w1"]
+
+
+@pytest.mark.parametrize("path,body,param", [
+    ("/v1/nothing", chat("x"), "path"), ("/v1/completions", chat("x"), "prompt"),
+    ("/v1/chat/completions", b'{"model":"m"}', "messages")])
+def test_explain_names_what_is_wrong(engines, gateway, path, body, param):
+    proxy = gateway(engines())
+    answer = proxy.admin("/hidane/explain?path=" + path, body)
+    assert answer.status == 400 and answer.json()["error"]["param"] == param
+
+
 def test_config_shows_values_and_origins(engines, gateway):
     proxy = gateway(engines(), sets=["routing.fill=0.5"])
     config = proxy.admin("/hidane/config").json()
