@@ -31,7 +31,7 @@ struct Step {
   double size = 1;    ///< of an edit: over the prompt before
   double keep = 0;    ///< kMost: share of the prompt before; kNothing: of the static text
   double think_s = 0;
-  double tokens = 0;   ///< of its prompt
+  double tokens = 0;  ///< of its prompt
   bool compacts = false;
   Keeps compact_keeps = Keeps::kHead;
   double compact_size = 1;  ///< over the prompt before
@@ -57,8 +57,8 @@ struct Lengths {
   double first = 0, least = 0;
   double compact_at = 0;
 
-  /// Sets them, with what steps add times `scale`. Returns how much the steps that only add grow by.
-  /// `size` and `keeps` are of the compaction, where a step is one.
+  /// Sets them, with what steps add times `scale`. Returns how much the steps that only add grow
+  /// by. `size` and `keeps` are of the compaction, where a step is one.
   double Grow(std::vector<Step>& steps, double scale) const {
     double tokens = first, grown = 0;
     for (Step& step : steps) {

@@ -22,7 +22,8 @@ Result<AgentsLoad> FindAgentsLoad(std::string_view name) {
     if (load.name == name) return load;
   }
   return Fail(Code::kInvalidArgument,
-              "no phase " + std::string(name) + " of agents; there are 40, 85, 120 and 170", "phase");
+              "no phase " + std::string(name) + " of agents; there are 40, 85, 120 and 170",
+              "phase");
 }
 
 ReplayRun AgentsRun(std::shared_ptr<const Trace> sessions, const AgentsLoad& load,
