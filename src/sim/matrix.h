@@ -11,9 +11,9 @@ namespace hidane::sim {
 
 /// Which runs of the seed scenario are wanted; empty lists mean the matrix's own choice.
 struct MatrixOptions {
-  std::vector<std::string> policies, fleets, phases;
-  std::vector<uint32_t> gateways;
-  std::optional<Deltas> deltas;
+  std::vector<std::string> policies{}, fleets{}, phases{};
+  std::vector<uint32_t> gateways{};
+  std::optional<Deltas> deltas{};
   std::string gpu = "8b-bf16-h100";
   bool full = false;      ///< all policies x fleets x phases, larger, with kFullSeeds seeds
   uint64_t requests = 0;  ///< counted ones of a closed loop; 0: the matrix's own
