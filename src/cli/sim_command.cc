@@ -65,6 +65,9 @@ CommonOptions CommonOf(const sim::MatrixOptions& matrix) {
 }
 
 Result<std::vector<SimCell>> CellsOf(const Options& options) {
+  if (options.scenario == "agents") {
+    return AgentsCells(options.trace, options.matrix.phases, CommonOf(options.matrix));
+  }
   if (!options.trace.file.empty()) return TraceCells(options.trace, CommonOf(options.matrix));
   HIDANE_TRY(const std::vector<sim::Cell> cells, sim::SeedMatrix(options.matrix));
   return JobsOf(cells);
@@ -110,12 +113,13 @@ Exit Run(Options& options) {
 
 void AddOptions(CLI::App& command, Options& o) {
   auto& m = o.matrix;
-  command.add_option("--scenario", o.scenario, "What is simulated")->check(CLI::IsMember({"seed"}));
+  command.add_option("--scenario", o.scenario, "What is simulated")
+      ->check(CLI::IsMember({"seed", "agents"}));
   command.add_option("--policy", m.policies, "Policies to compare; default: all");
   command.add_option("--fleet", m.fleets, "REPLICASxTENANTS, REPLICASxTENANTS-zipfS");
   command.add_option("--phase", m.phases,
                      "cold_burst, warm_burst, sustained, churn, replica_loss, rolling_upgrade, "
-                     "single_tenant");
+                     "single_tenant; of agents: 40, 85, 120, 170");
   command.add_option("--gateways", m.gateways, "Numbers of gateways")->check(CLI::Range(1u, 64u));
   command.add_option("--deltas", o.deltas, "Gateways share placement: on, late (1 s), off");
   command.add_option("--gpu", m.gpu, "Model and GPUs of a replica");
@@ -147,7 +151,8 @@ void AddSim(CLI::App& app, Exit& exit) {
       "  hidane sim --policy round_robin prefix --fleet 16x80 8x100 --phase sustained\n"
       "  hidane sim --policy prefix --gateways 1 2 4 16 --deltas late --json rows.json\n"
       "  hidane sim --phase sustained replica_loss --html report.html\n"
-      "  hidane sim --trace conversation_trace.jsonl.gz --replicas 8 64 --kv-tokens 500000");
+      "  hidane sim --trace conversation_trace.jsonl.gz --replicas 8 64 --kv-tokens 500000\n"
+      "  hidane sim --scenario agents --phase 85 120");
   command->callback([options, &exit] { exit = Run(*options); });
 }
 

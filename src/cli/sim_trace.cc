@@ -9,11 +9,18 @@
 #include <utility>
 
 #include "routing/router.h"
+#include "sim/scenario_agents.h"
 #include "sim/trace_parse.h"
 #include "sim/trace_stats.h"
 
 namespace hidane::cli {
 namespace {
+
+template <class T>
+std::vector<T> OrOne(std::vector<T> values, T otherwise) {
+  if (values.empty()) values.push_back(otherwise);
+  return values;
+}
 
 /// The file's name without its folder and its endings.
 std::string TitleOf(const std::string& file) {
@@ -47,56 +54,85 @@ SimJob MakeJob(const sim::ReplayRun& run, std::shared_ptr<LazyBound> bound) {
           }};
 }
 
-}  // namespace
-
-std::vector<SimCell> ReplayCells(const sim::ReplayRun& base, const CommonOptions& common) {
-  std::vector<std::shared_ptr<LazyBound>> bounds;  // by seed
-  for (uint32_t i = 0; i < common.seeds; ++i) {
-    sim::ReplayRun run = base;
-    run.replay.seed = common.seed + i;
-    bounds.push_back(std::make_shared<LazyBound>(run));
-  }
-  std::vector<SimCell> cells;
-  std::vector<uint32_t> gateways = common.gateways;
-  if (gateways.empty()) gateways.push_back(1);
+/// Appends `runs`, the same but for their seeds, under each policy and number of gateways.
+void AddCells(const std::vector<sim::ReplayRun>& runs, const CommonOptions& common,
+              std::vector<SimCell>& cells) {
+  std::vector<std::shared_ptr<LazyBound>> bounds;
+  for (const sim::ReplayRun& run : runs) bounds.push_back(std::make_shared<LazyBound>(run));
   std::vector<std::string> policies = common.policies;
   if (policies.empty()) {
     policies.assign(routing::Router::Policies().begin(), routing::Router::Policies().end());
   }
-  for (const uint32_t count : gateways) {
+  for (const uint32_t gateways : OrOne(common.gateways, 1u)) {
     for (const std::string& policy : policies) {
       SimCell& cell = cells.emplace_back();
-      for (uint32_t i = 0; i < common.seeds; ++i) {
-        sim::ReplayRun run = base;
-        run.replay.seed = common.seed + i;
+      for (size_t i = 0; i < runs.size(); ++i) {
+        sim::ReplayRun run = runs[i];
         run.policy = policy;
-        run.gateways = count;
+        run.gateways = gateways;
         cell.push_back(MakeJob(run, bounds[i]));
       }
     }
   }
-  return cells;
 }
+
+/// `run` once for each seed, with what every scenario is told.
+std::vector<sim::ReplayRun> EachSeed(sim::ReplayRun run, const CommonOptions& common) {
+  run.gpu = common.gpu;
+  run.deltas = common.deltas;
+  std::vector<sim::ReplayRun> runs(common.seeds, run);
+  for (uint32_t i = 0; i < common.seeds; ++i) runs[i].replay.seed = common.seed + i;
+  return runs;
+}
+
+}  // namespace
 
 Result<std::vector<SimCell>> TraceCells(const TraceOptions& options, const CommonOptions& common) {
   HIDANE_TRY(sim::Trace trace, sim::ReadTrace(options.file));
   sim::ReplayRun run;
   run.trace = std::make_shared<const sim::Trace>(std::move(trace));
-  run.replay = {.seed = common.seed,
-                .time_scale = options.time_scale,
-                .overlay = options.overlay,
-                .sessions = options.sessions};
+  run.replay = {
+      .time_scale = options.time_scale, .overlay = options.overlay, .sessions = options.sessions};
   run.phase = TitleOf(options.file);
-  run.gpu = common.gpu;
-  run.deltas = common.deltas;
   run.sdk_clients = options.clients == "sdk";
   std::vector<SimCell> cells;
-  for (const uint32_t replicas : options.replicas) {
-    for (const uint64_t kv :
-         options.kv_tokens.empty() ? std::vector<uint64_t>{0} : options.kv_tokens) {
+  for (const uint32_t replicas : OrOne(options.replicas, 8u)) {
+    for (const uint64_t kv : OrOne(options.kv_tokens, uint64_t{0})) {
       run.replicas = replicas;
       run.kv_tokens = kv;
-      for (SimCell& cell : ReplayCells(run, common)) cells.push_back(std::move(cell));
+      AddCells(EachSeed(run, common), common, cells);
+    }
+  }
+  return cells;
+}
+
+Result<std::vector<SimCell>> AgentsCells(const TraceOptions& options,
+                                         const std::vector<std::string>& phases,
+                                         const CommonOptions& common) {
+  std::vector<std::shared_ptr<const sim::Trace>> sessions;  // by seed
+  std::optional<sim::Trace> recorded;
+  if (!options.file.empty()) {
+    HIDANE_TRY(recorded, sim::ReadTrace(options.file));
+  }
+  for (uint32_t i = 0; i < common.seeds; ++i) {
+    const sim::AgentsOptions which{.seed = common.seed + i};
+    sessions.push_back(std::make_shared<const sim::Trace>(recorded ? SampleAgents(*recorded, which)
+                                                                   : GenerateAgents(which)));
+  }
+  std::vector<std::string> wanted = phases;
+  if (wanted.empty()) {
+    for (const sim::AgentsLoad& load : sim::AgentsLoads()) wanted.emplace_back(load.name);
+  }
+  std::vector<SimCell> cells;
+  for (const uint32_t replicas : OrOne(options.replicas, sim::kAgentsReplicas)) {
+    for (const std::string& name : wanted) {
+      HIDANE_TRY(const sim::AgentsLoad load, sim::FindAgentsLoad(name));
+      auto runs = EachSeed(AgentsRun(nullptr, load, replicas), common);
+      for (size_t i = 0; i < runs.size(); ++i) {
+        runs[i].trace = sessions[i];
+        runs[i].sdk_clients = options.clients == "sdk";
+      }
+      AddCells(runs, common, cells);
     }
   }
   return cells;

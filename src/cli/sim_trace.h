@@ -16,7 +16,7 @@ namespace hidane::cli {
 struct TraceOptions {
   std::string file;
   bool describe = false;
-  std::vector<uint32_t> replicas = {8};
+  std::vector<uint32_t> replicas;  ///< empty: the scenario's own
   std::vector<uint64_t> kv_tokens;
   uint32_t overlay = 1, sessions = 64;
   double time_scale = 1;
@@ -34,10 +34,12 @@ struct CommonOptions {
   uint32_t seeds = 1;
 };
 
-/// `base` under each policy and number of gateways, with its bound.
-std::vector<SimCell> ReplayCells(const sim::ReplayRun& base, const CommonOptions& common);
-/// The same for each number of replicas and each memory. Reads the file.
+/// The file's requests: for each number of replicas, memory, number of gateways and policy.
 Result<std::vector<SimCell>> TraceCells(const TraceOptions& options, const CommonOptions& common);
+/// Agent sessions, generated or drawn from the file: for each phase (empty: all), and so on.
+Result<std::vector<SimCell>> AgentsCells(const TraceOptions& options,
+                                         const std::vector<std::string>& phases,
+                                         const CommonOptions& common);
 
 /// What the file holds, for `--describe`.
 Result<std::string> DescribeTrace(const TraceOptions& options);

@@ -21,18 +21,20 @@ prompt::Identity IdentityOf(const PromptBuilder& prompt, const TraceTurn& turn) 
 }
 
 /// Adds the blocks of the answer to `request`, from the prompt that came after it. Only a prompt
-/// that is longer by the whole answer and changes nothing but a last, partial block goes on with
-/// it.
+/// that is longer by the whole answer and begins with all of this one goes on with it; a partial
+/// last block may have become whole, another by name, with the answer's first tokens.
 void AddAnswer(const PromptBuilder& next, const TraceTurn& next_turn, Request& request) {
   const auto& before = request.prompt.chain;
   const auto& chain = next.chain();
   const uint64_t end = uint64_t{request.prompt.tokens} + request.output_tokens;
+  if (next_turn.input_tokens < end) return;
   const auto same = static_cast<size_t>(
       std::mismatch(before.begin(), before.end(), chain.begin(), chain.end()).first -
       before.begin());
-  if (next_turn.input_tokens < end || same + 1 < before.size()) return;
+  const bool last_grew =
+      same + 1 == before.size() && same < chain.size() && next.ends()[same] > request.prompt.tokens;
+  if (same < before.size() && !last_grew) return;
   for (size_t i = same; i < chain.size() && next.ends()[i] <= end; ++i) {
-    if (next.ends()[i] <= request.prompt.tokens) continue;
     request.answer_chain.push_back(chain[i]);
     request.answer_ends.push_back(next.ends()[i]);
   }

@@ -138,6 +138,14 @@ TEST(TraceReplay, TheAnswersBlocksAreThoseOfTheNextPrompt) {
   EXPECT_TRUE(second->answer_chain.empty());
 }
 
+TEST(TraceReplay, AnEditedPromptDoesNotGoOnWithTheAnswer) {
+  Trace trace = Sessions(1, 2);
+  trace.turns[1].keep = 9;  // the last block is another one
+  trace.runs[1].tokens += 64;
+  TraceReplay replay(std::make_shared<const Trace>(trace), {});
+  EXPECT_TRUE(replay.Next()->answer_chain.empty());
+}
+
 TEST(TraceReplay, OrderOfSessionsIsTheSeeds) {
   const auto trace = std::make_shared<const Trace>(Sessions(20, 1));
   const auto order = [&](uint64_t seed) {
