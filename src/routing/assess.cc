@@ -6,15 +6,11 @@
 namespace hidane::routing {
 namespace {
 
-double PrefillSeconds(uint32_t tokens, const WorkerState& worker) {
-  return tokens / worker.rate.tokens_per_s();
-}
-
 // Residents' decode steps run between the chunks of a prefill.
 double Interference(uint32_t uncached, const WorkerState& worker, const Params& params) {
-  const uint32_t residents = worker.ledger.in_flight() - worker.ledger.unanswered();
+  if (worker.ledger.in_flight() == worker.ledger.unanswered()) return 0;
   const double chunks = std::ceil(uncached / params.prefill_chunk_tokens);
-  return chunks * residents * params.resident_step_s;
+  return chunks * worker.speed.StepSeconds(worker.ledger.context_tokens());
 }
 
 // Memory comes free as requests end: running tokens over their mean life.
@@ -29,17 +25,21 @@ double KvWait(const Query& query, const WorkerState& worker) {
 
 }  // namespace
 
-Candidate Assess(const Query& query, const WorkerState& worker, const Params& params) {
+Candidate Assess(const Query& query, const WorkerState& worker, const Params& params,
+                 uint32_t cached_min) {
   const CacheIndex::Match match = worker.index.Find(query.prompt);
   const double cached = query.prompt.BytesAt(match.blocks) * query.tokens_per_byte;
   Candidate c;
   c.worker = worker.spec.id;
-  c.cached_tokens = std::min(static_cast<uint32_t>(cached), query.prompt_tokens);
+  c.cached_tokens =
+      std::min(std::max(static_cast<uint32_t>(cached), cached_min), query.prompt_tokens);
   const uint32_t uncached = std::max(query.prompt_tokens - c.cached_tokens, 1u);
   c.ttft = {.wait = worker.ledger.wait_s(query.now),
-            .prefill = PrefillSeconds(uncached, worker),
+            .prefill = worker.speed.PrefillSeconds(uncached, c.cached_tokens),
             .interference = Interference(uncached, worker, params),
             .kv_wait = KvWait(query, worker)};
+  const uint64_t context = worker.ledger.context_tokens() + query.prompt_tokens;
+  c.decode_s = query.output_tokens * worker.speed.StepSeconds(context);
   return c;
 }
 

@@ -36,6 +36,7 @@ struct Candidate {
   WorkerId worker;
   uint32_t cached_tokens = 0;  ///< believed
   Ttft ttft;
+  double decode_s = 0;  ///< predicted, of the answer, beside those who are there
 };
 
 /// Whether the request may go at once.

@@ -18,7 +18,7 @@ void Fleet::Put(const WorkerSpec& spec, TimePoint now) {
   } else {
     const auto at = std::ranges::lower_bound(workers_, spec.id, {}, IdOf);
     workers_.insert(
-        at, std::make_unique<WorkerState>(spec, params_, health_, &PoolFor(spec.model).rate));
+        at, std::make_unique<WorkerState>(spec, params_, health_, &PoolFor(spec.model).speed));
   }
   RebuildPools(now);
 }
@@ -46,7 +46,7 @@ Pool* Fleet::PoolOf(std::string_view model) const {
 Pool& Fleet::PoolFor(const std::string& model) {
   const auto at = std::ranges::find(pools_, model, [](const auto& p) -> auto& { return p->model; });
   if (at != pools_.end()) return **at;
-  auto pool = std::make_unique<Pool>(Pool{.rate = PrefillRate(params_.prefill_tokens_per_s),
+  auto pool = std::make_unique<Pool>(Pool{.speed = EngineSpeed(params_.prefill_tokens_per_s),
                                           .model = model,
                                           .workers = {},
                                           .policy = make_(params_),

@@ -14,7 +14,7 @@ namespace hidane::routing {
 
 /// Workers that serve the same model, and the policy that chooses among them.
 struct Pool {
-  PrefillRate rate;                   ///< of its workers together
+  EngineSpeed speed;                  ///< of its workers together
   std::string model;                  ///< empty: any
   std::vector<WorkerState*> workers;  ///< by id
   std::unique_ptr<Policy> policy;

@@ -11,6 +11,7 @@ void Ledger::Add(const Cost& cost, TimePoint now) {
   ++unanswered_;
   ++in_flight_;
   own_tokens_ += cost.own_tokens;
+  context_tokens_ += cost.context_tokens;
   passing_tokens_ += cost.own_tokens - cost.lasting_tokens;
   Shared& shared = running_k1_[cost.k1];
   if (shared.requests++ == 0) {
@@ -35,6 +36,7 @@ void Ledger::Done(const Cost& cost, bool answered, double lived_s, TimePoint now
   }
   --in_flight_;
   own_tokens_ -= cost.own_tokens;
+  context_tokens_ -= cost.context_tokens;
   passing_tokens_ -= cost.own_tokens - cost.lasting_tokens;
   const auto at = running_k1_.find(cost.k1);
   if (--at->second.requests == 0) {
@@ -47,18 +49,6 @@ double Ledger::wait_s(TimePoint now) const {
   if (unanswered_ == 0) return 0;
   const double underway = std::max(0.0, Seconds(now - prefill_since_));
   return pending_s_ - std::min(underway, pending_s_ / unanswered_);
-}
-
-void PrefillRate::Observe(uint32_t uncached, double seconds) {
-  constexpr uint32_t kTokensMin = 256;
-  constexpr double kGain = 0.2;
-  constexpr double kStepMax = 0.22;  // e^0.22 = 1.25
-  if (uncached < kTokensMin || seconds <= 0) return;
-  if (samples_ == 0 && prior_ != nullptr) tokens_per_s_ = prior_->tokens_per_s();
-  samples_ += samples_ < kSamplesMin;
-  const double error = std::log(uncached / seconds) - std::log(tokens_per_s_);
-  tokens_per_s_ *= std::exp(std::clamp(kGain * error, -kStepMax, kStepMax));
-  tokens_per_s_ = std::clamp(tokens_per_s_, 1.0, 1e8);
 }
 
 void RunningReserve::Observe(uint64_t own_tokens, uint64_t capacity_tokens) {

@@ -13,6 +13,7 @@ struct Cost {
   uint32_t lasting_tokens = 0;  ///< of them, those that an account holds for longer than it runs
   uint64_t k1 = 0;
   uint32_t k1_tokens = 0;
+  uint32_t context_tokens = 0;  ///< what each of its decode steps reads
 };
 
 /// Work given to one worker and not yet done, counted when it is routed: scraped load is stale,
@@ -32,6 +33,8 @@ class Ledger {
   uint64_t running_tokens() const { return own_tokens_ + shared_tokens_; }
   /// KV tokens that no account holds: what the running reserve is for.
   uint64_t passing_tokens() const { return passing_tokens_; }
+  /// Tokens that a decode step reads: of all requests under way, shared prefixes each time.
+  uint64_t context_tokens() const { return context_tokens_; }
   bool Runs(uint64_t k1) const { return running_k1_.contains(k1); }
   uint32_t in_flight() const { return in_flight_; }
   uint32_t unanswered() const { return unanswered_; }
@@ -51,31 +54,10 @@ class Ledger {
   uint64_t own_tokens_ = 0;
   uint64_t passing_tokens_ = 0;
   uint64_t shared_tokens_ = 0;
+  uint64_t context_tokens_ = 0;
   double mean_life_s_ = 1;
   TimePoint prefill_since_{};  // the prefill under way began about then
   TimePoint last_progress_{};
-};
-
-/// Prefill tokens a second of one worker, learned from answered requests. Steps are clipped in
-/// log space: one outlier moves the rate by a quarter at most.
-class PrefillRate {
- public:
-  explicit PrefillRate(double tokens_per_s) : tokens_per_s_(tokens_per_s) {}
-  /// Starts from `prior` and counts as its equal until kSamplesMin samples are in, so that
-  /// being measured first is neither an advantage nor a burden. REQUIRES: prior outlives it.
-  explicit PrefillRate(const PrefillRate* prior) : prior_(prior) {}
-  /// `uncached` tokens took `seconds` beyond the predicted wait. Short prefills, whose time is
-  /// mostly overhead, and non-positive times teach nothing.
-  void Observe(uint32_t uncached, double seconds);
-  double tokens_per_s() const {
-    return prior_ != nullptr && samples_ < kSamplesMin ? prior_->tokens_per_s() : tokens_per_s_;
-  }
-
- private:
-  static constexpr uint32_t kSamplesMin = 8;
-  const PrefillRate* prior_ = nullptr;
-  double tokens_per_s_ = 0;
-  uint32_t samples_ = 0;
 };
 
 /// The 95th percentile of what running requests hold beside static prefixes, by small steps

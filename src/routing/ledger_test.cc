@@ -40,17 +40,6 @@ TEST(LedgerTest, ASharedPrefixTakesMemoryOnce) {
   EXPECT_EQ(ledger.wait_s(At(1)), 0);
 }
 
-TEST(PrefillRateTest, ConvergesAndOutliersMoveItByAQuarterAtMost) {
-  PrefillRate rate(10'000);
-  rate.Observe(1000, 1000);
-  EXPECT_GT(rate.tokens_per_s(), 7'900);
-  for (int i = 0; i < 60; ++i) rate.Observe(4000, 2);
-  EXPECT_NEAR(rate.tokens_per_s(), 2000, 50);
-  rate.Observe(10, 1);     // overhead, not prefill
-  rate.Observe(4000, -1);  // answered before it was predicted to begin
-  EXPECT_NEAR(rate.tokens_per_s(), 2000, 50);
-}
-
 TEST(RunningReserveTest, IsTheGivenShareUntilMeasuredThenAHighQuantile) {
   RunningReserve reserve;
   EXPECT_EQ(reserve.Tokens(100'000, 0.07), 7'000u);

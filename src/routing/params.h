@@ -16,6 +16,7 @@ struct Params {
   // Where a prefix lives.
   uint32_t first_sight_choices = UINT32_MAX;  ///< workers compared for a new prefix; all that fit
   double headroom = 1.25;                     ///< homes per share of load
+  double spare_headroom = 4;                  ///< the same where memory is to spare
   double spare_mark = 0.7;  ///< assigned share of memory up to which spare homes are given
   double share_halflife_s = 120;
   double share_requests_min = 1500;  ///< a half-life lasts at least so many requests
@@ -31,8 +32,7 @@ struct Params {
   uint32_t compare_max = 16;             ///< candidates compared where every worker is a home
   double prefill_tokens_per_s = 10'000;  ///< until learned
   double prefill_chunk_tokens = 8'192;
-  double resident_step_s = 0.0002;  ///< what one resident adds to each chunk of a prefill
-  uint32_t output_tokens = 128;     ///< expected answer where the request sets no bound
+  uint32_t output_tokens = 128;  ///< expected answer where the request sets no bound
   uint32_t conversations_max = 262'144;
   uint32_t fixed_hash_tokens = 512;  ///< head that the policy `fixed_hash` hashes
 

@@ -49,6 +49,24 @@ std::span<const WorkerId> PlacementTable::Homes(uint64_t k1) const {
   return prefix == nullptr ? std::span<const WorkerId>() : prefix->homes;
 }
 
+const WorkerId* PlacementTable::ColdHome(uint64_t k1) const {
+  const Prefix* const prefix = prefixes_.Find(k1);
+  if (prefix == nullptr) return nullptr;
+  for (const Claim& claim : prefix->others) {
+    if (!claim.cold || !claim.lives) continue;
+    if (const Account* a = accounts_.FindKey(claim.worker)) return &a->member.id;
+  }
+  return nullptr;
+}
+
+bool PlacementTable::WarmedElsewhere(uint64_t k1, const Member& member) const {
+  const Prefix* const prefix = prefixes_.Find(k1);
+  if (prefix == nullptr) return false;
+  const Claim* claim = &prefix->first;
+  if (claim->worker != member.key) claim = FindClaim(*prefix, member.key);
+  return claim != nullptr && claim->lives && claim->stamp.replica != params_.replica;
+}
+
 WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s,
                                  const Wait& wait) const {
   struct Option {
@@ -120,13 +138,16 @@ void PlacementTable::See(uint64_t k1, uint32_t tokens, TimePoint now) {
 void PlacementTable::Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePoint now) {
   See(k1, tokens, now);
   Prefix& prefix = *prefixes_.Find(k1);
-  if (std::ranges::find(prefix.homes, worker) != prefix.homes.end()) return;
   Account& account = *accounts_.Find(worker);
+  if (std::ranges::find(prefix.homes, worker) != prefix.homes.end()) {
+    if (Claim* const claim = FindClaim(prefix, account.member.key)) claim->cold = false;
+    return;
+  }
   if (prefix.homes.empty()) {
     Place(k1, prefix, account.member);
-    last_placed_ = now;
   } else {
     AddHome(k1, prefix, account.member);
+    FindClaim(prefix, account.member.key)->cold = false;
   }
   Shrink(account);
 }

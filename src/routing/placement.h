@@ -43,6 +43,10 @@ class PlacementTable {
   bool Knows(uint64_t k1) const { return prefixes_.Find(k1) != nullptr; }
   /// The first is where the prefix was placed. Empty: it has none yet. Valid until the next write.
   std::span<const WorkerId> Homes(uint64_t k1) const;
+  /// A home that no request has been sent to yet, so that it is cold; nullptr when all are warm.
+  const WorkerId* ColdHome(uint64_t k1) const;
+  /// Another gateway made it a home, and has warmed it.
+  bool WarmedElsewhere(uint64_t k1, const Member& member) const;
 
   /// Predicted seconds until the worker would begin a prefill.
   using Wait = std::function<double(WorkerId)>;
@@ -77,6 +81,7 @@ class PlacementTable {
     uint64_t worker = 0;  // key
     Stamp stamp;
     bool lives = false;
+    bool cold = false;  // given here, and no request was sent there yet
   };
   struct Prefix {
     uint32_t tokens = 0;
@@ -95,6 +100,8 @@ class PlacementTable {
   void Resize(Prefix& prefix, uint32_t tokens);
   void Count(const Prefix& prefix, bool add);
   void Sync(uint64_t k1, Prefix& prefix);
+  static const Claim* FindClaim(const Prefix& prefix, uint64_t worker);
+  static Claim* FindClaim(Prefix& prefix, uint64_t worker);
   static Claim& ClaimOf(Prefix& prefix, uint64_t worker);
 
   void Tell(Delta::Kind kind, uint64_t k1, const Prefix& prefix, const Claim& claim);
@@ -109,8 +116,12 @@ class PlacementTable {
   void Shrink(Account& account);
   void MoveOut(Account& account);
   void GrowByLoad(Entry& entry, TimePoint now);
-  void GiveSpare(TimePoint now);
-  const Account* NextHome(const Entry& entry, double fill_share) const;
+  void GiveSpare();
+  size_t Deserved(const Prefix& prefix, double headroom) const;
+  template <class LimitOf>
+  Account* NextHome(const Entry& entry, LimitOf&& limit);
+  void SumLoads();
+  void Grow(Entry& entry, Account& to);
   double GainPerToken(const Prefix& prefix) const;
 
   Params params_;
@@ -120,7 +131,6 @@ class PlacementTable {
   LoadShare load_;
   InUse in_use_;
   TimePoint next_rebalance_{};
-  TimePoint last_placed_{};
 };
 
 }  // namespace hidane::routing

@@ -1,5 +1,6 @@
 // One entry of the placement table: what is shared of it, and the homes that follow.
 #include <algorithm>
+#include <utility>
 
 #include "routing/placement.h"
 
@@ -56,9 +57,18 @@ void PlacementTable::Sync(uint64_t k1, Prefix& prefix) {
   Count(prefix, true);
 }
 
-PlacementTable::Claim& PlacementTable::ClaimOf(Prefix& prefix, uint64_t worker) {
+const PlacementTable::Claim* PlacementTable::FindClaim(const Prefix& prefix, uint64_t worker) {
   const auto at = std::ranges::lower_bound(prefix.others, worker, {}, &Claim::worker);
-  if (at != prefix.others.end() && at->worker == worker) return *at;
+  return at != prefix.others.end() && at->worker == worker ? &*at : nullptr;
+}
+
+PlacementTable::Claim* PlacementTable::FindClaim(Prefix& prefix, uint64_t worker) {
+  return const_cast<Claim*>(FindClaim(std::as_const(prefix), worker));
+}
+
+PlacementTable::Claim& PlacementTable::ClaimOf(Prefix& prefix, uint64_t worker) {
+  if (Claim* const known = FindClaim(prefix, worker)) return *known;
+  const auto at = std::ranges::lower_bound(prefix.others, worker, {}, &Claim::worker);
   return *prefix.others.insert(at, {.worker = worker, .stamp = {}});
 }
 
@@ -80,7 +90,7 @@ void PlacementTable::Place(uint64_t k1, Prefix& prefix, const Member& member) {
 
 void PlacementTable::AddHome(uint64_t k1, Prefix& prefix, const Member& member) {
   Claim& claim = ClaimOf(prefix, member.key);
-  claim = {.worker = member.key, .stamp = log_.Next(), .lives = true};
+  claim = {.worker = member.key, .stamp = log_.Next(), .lives = true, .cold = true};
   Tell(Delta::Kind::kAddHome, k1, prefix, claim);
   Sync(k1, prefix);
 }
@@ -96,10 +106,10 @@ void PlacementTable::DropHome(uint64_t k1, Prefix& prefix, const Member& member)
 }
 
 void PlacementTable::DropOther(uint64_t k1, Prefix& prefix, const Member& member) {
-  const auto at = std::ranges::lower_bound(prefix.others, member.key, {}, &Claim::worker);
-  if (at == prefix.others.end() || at->worker != member.key || !at->lives) return;
-  *at = {.worker = member.key, .stamp = log_.Next(), .lives = false};
-  Tell(Delta::Kind::kDropHome, k1, prefix, *at);
+  Claim* const claim = FindClaim(prefix, member.key);
+  if (claim == nullptr || !claim->lives) return;
+  *claim = {.worker = member.key, .stamp = log_.Next(), .lives = false};
+  Tell(Delta::Kind::kDropHome, k1, prefix, *claim);
 }
 
 void PlacementTable::Merge(const Delta& delta, TimePoint now) {

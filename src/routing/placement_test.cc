@@ -140,7 +140,7 @@ void Load(Table& table, double from_s, double seconds, int hot, uint64_t prefixe
   }
 }
 
-TEST(PlacementTest, AHotPrefixGainsHomesAfterAWhileAndLosesThemWhenMemoryIsShort) {
+TEST(PlacementTest, AHotPrefixGainsHomesAfterAWhileAndKeepsThemWhileMemoryLasts) {
   // Memory above the spare mark, so that only load counts.
   Table table(Params{.spare_mark = 0});
   for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 100'000));
@@ -150,11 +150,13 @@ TEST(PlacementTest, AHotPrefixGainsHomesAfterAWhileAndLosesThemWhenMemoryIsShort
   Load(table, 16, 100, 6, 8, 10'000);
   EXPECT_EQ(See(table, 0, 10'000, 117).size(), 3u) << "six tenths of four workers, with headroom";
   for (uint64_t k1 = 100; k1 < 128; ++k1) See(table, k1, 10'000, 118);
-  EXPECT_EQ(See(table, 0, 10'000, 120).size(), 1u);
+  EXPECT_EQ(See(table, 0, 10'000, 120).size(), 3u) << "over the limit, within the memory";
+  for (uint64_t k1 = 200; k1 < 216; ++k1) See(table, k1, 10'000, 121);
+  EXPECT_EQ(See(table, 0, 10'000, 123).size(), 1u);
 }
 
-TEST(PlacementTest, SpareMemoryBuysSecondHomesOnlyUpToItsMark) {
-  Table table(Params{});
+TEST(PlacementTest, SpareMemoryBuysMoreHomesUpToItsMarkAndTheyMakeWay) {
+  Table table(Params{.spare_headroom = 8});
   for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 100'000));
   for (uint64_t k1 = 0; k1 < 16; ++k1) See(table, k1, 10'000);
   Load(table, 1, 300, 1, 16, 10'000);
@@ -162,6 +164,20 @@ TEST(PlacementTest, SpareMemoryBuysSecondHomesOnlyUpToItsMark) {
     EXPECT_LE(table.assigned_tokens(WorkerId(w)), 70'000u);
     EXPECT_GE(table.assigned_tokens(WorkerId(w)), 60'000u);
   }
+  for (uint64_t k1 = 100; k1 < 120; ++k1) See(table, k1, 10'000, 302);
+  for (uint32_t w = 0; w < 4; ++w) EXPECT_LE(table.assigned_tokens(WorkerId(w)), 90'000u);
+}
+
+TEST(PlacementTest, ANewHomeIsColdUntilARequestIsServedThere) {
+  Table table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 100'000));
+  See(table, 1, 10'000);
+  EXPECT_EQ(table->ColdHome(1), nullptr) << "the first one computes it at once";
+  for (int i = 0; i < 300 && table->ColdHome(1) == nullptr; ++i) See(table, 1, 10'000, i);
+  ASSERT_NE(table->ColdHome(1), nullptr);
+  const WorkerId cold = *table->ColdHome(1);
+  table->Serve(1, 10'000, cold, At(301));
+  EXPECT_TRUE(table->ColdHome(1) == nullptr || *table->ColdHome(1) != cold);
 }
 
 TEST(PlacementTest, NothingFlapsUnderNoise) {

@@ -70,7 +70,9 @@ class Policy {
 };
 
 /// What `worker` would give: cached tokens by the index, and the predicted time to first token.
-Candidate Assess(const Query& query, const WorkerState& worker, const Params& params);
+/// `cached_min`: tokens from the prompt's start that are known to be cached beside the index.
+Candidate Assess(const Query& query, const WorkerState& worker, const Params& params,
+                 uint32_t cached_min = 0);
 
 /// nullptr for a name that isn't in PolicyNames().
 std::unique_ptr<Policy> MakePolicy(std::string_view name, const Params& params);

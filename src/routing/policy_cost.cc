@@ -22,7 +22,7 @@ class CostPolicy final : public Policy {
       WorkerState* const w = workers[(next_ + i) % workers.size()];
       if (!query.MayTake(*w)) continue;
       const Candidate& c = considered.emplace_back(Assess(query, *w, params_));
-      const double cost = c.ttft.total() + c.ttft.prefill;
+      const double cost = c.ttft.total() + c.ttft.prefill + c.decode_s;
       if (best != nullptr && cost >= least) continue;
       best = w;
       least = cost;

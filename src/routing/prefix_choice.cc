@@ -9,14 +9,14 @@ namespace {
 
 // What the choice costs this request and the ones behind it.
 double CostOf(const Candidate& c) {
-  return c.ttft.total() + c.ttft.prefill;
+  return c.ttft.total() + c.ttft.prefill + c.decode_s;
 }
 
 }  // namespace
 
 bool LivesEverywhere(const Query& query, const WorkerState& any, const PlacementTable& table,
                      const Params& params) {
-  const double recompute_s = query.k1_tokens / any.rate.tokens_per_s();
+  const double recompute_s = any.speed.PrefillSeconds(query.k1_tokens, 0);
   return recompute_s < params.short_k1_s && !table.Knows(query.prompt.k1());
 }
 
@@ -46,7 +46,7 @@ Choice PrefixChoice::Make(std::vector<Candidate>& considered) {
 
 // First sight of the prefix. The table asks for waits in the order of ids, which is the workers'.
 Choice PrefixChoice::Place(std::vector<Candidate>& considered) const {
-  const double prefill_s = query_.k1_tokens / workers_.front()->rate.tokens_per_s();
+  const double prefill_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
   const auto wait = [&, next = size_t{0}](WorkerId id) mutable {
     if (next == workers_.size() || workers_[next]->spec.id != id) {
       next = std::ranges::lower_bound(workers_, id, {},
@@ -88,6 +88,11 @@ Choice PrefixChoice::Continue(WorkerState* last, std::vector<Candidate>& conside
 }
 
 Choice PrefixChoice::Balance(std::vector<Candidate>& considered) const {
+  if (const WorkerId* const cold = everywhere_ ? nullptr : table_.ColdHome(query_.prompt.k1())) {
+    if (Consider(FindWorker(workers_, *cold), considered)) {
+      return {FindWorker(workers_, *cold), Rule::kPlaced};
+    }
+  }
   ConsiderHomes(considered);
   if (!everywhere_ && considered.empty()) return Flee(considered);
   ConsiderSpare(considered);
@@ -112,9 +117,17 @@ Choice PrefixChoice::Flee(std::vector<Candidate>& considered) const {
 bool PrefixChoice::Consider(const WorkerState* worker, std::vector<Candidate>& considered) const {
   if (worker == nullptr || !query_.MayTake(*worker)) return false;
   if (std::ranges::find(considered, worker->spec.id, &Candidate::worker) == considered.end()) {
-    considered.push_back(Assess(query_, *worker, params_));
+    considered.push_back(Assess(query_, *worker, params_, WarmedElsewhere(*worker)));
   }
   return true;
+}
+
+// Where another gateway sent the prefix, this one's index knows nothing of it.
+uint32_t PrefixChoice::WarmedElsewhere(const WorkerState& worker) const {
+  if (everywhere_ || worker.index.Find(query_.prompt).blocks > 0) return 0;
+  const Account* const account = accounts_.Find(worker.spec.id);
+  if (account == nullptr) return 0;
+  return table_.WarmedElsewhere(query_.prompt.k1(), account->member) ? query_.k1_tokens : 0;
 }
 
 void PrefixChoice::ConsiderHomes(std::vector<Candidate>& considered) const {
@@ -155,7 +168,7 @@ void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
     }
     return;
   }
-  const double recompute_s = query_.k1_tokens / workers_.front()->rate.tokens_per_s();
+  const double recompute_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
   const bool queued = std::ranges::all_of(
       considered, [&](const Candidate& c) { return c.ttft.wait > 2 * recompute_s; });
   if (!queued) return;

@@ -36,6 +36,7 @@ class PrefixChoice {
   Choice Flee(std::vector<Candidate>& considered) const;
 
   bool Consider(const WorkerState* worker, std::vector<Candidate>& considered) const;
+  uint32_t WarmedElsewhere(const WorkerState& worker) const;
   void ConsiderHomes(std::vector<Candidate>& considered) const;
   void ConsiderRoomiest(uint64_t tokens, double within, std::vector<Candidate>& considered) const;
   void ConsiderSpare(std::vector<Candidate>& considered) const;

@@ -9,8 +9,7 @@ namespace hidane::routing {
 namespace {
 
 constexpr size_t kRebalancePrefixes = 4'096;
-constexpr size_t kGiftsMax = 8;          // spare homes given in one pass
-constexpr double kSpareRequestsMin = 8;  // a prefix seen less often gets no spare home
+constexpr size_t kGiftsMax = 8;  // spare homes given in one pass
 
 }  // namespace
 
@@ -20,12 +19,13 @@ void PlacementTable::Rebalance(TimePoint now) {
     Shrink(account);
     MoveOut(account);
   }
+  SumLoads();
   size_t visited = 0;
   for (Entry& entry : prefixes_) {
     if (++visited > kRebalancePrefixes) break;
     GrowByLoad(entry, now);
   }
-  GiveSpare(now);
+  GiveSpare();
 }
 
 // A prefix that nobody has used for long makes way where another one like it would not fit.
@@ -51,7 +51,24 @@ double PlacementTable::GainPerToken(const Prefix& prefix) const {
   return load_.Value(prefix.load) / (homes * (homes + 1) * std::max(1u, prefix.tokens));
 }
 
-// Over the limit, extra homes leave at once, the least valuable first.
+// Of the workers that are no home yet and hold at most `limit(account)` with it the one with the
+// least load, then the first in rendezvous order.
+template <class LimitOf>
+Account* PlacementTable::NextHome(const Entry& entry, LimitOf&& limit) {
+  const auto& [k1, prefix] = entry;
+  Account* best = nullptr;
+  for (Account& a : accounts_) {
+    if (!a.member.takes_new || a.assigned() + prefix.tokens > limit(a)) continue;
+    if (std::ranges::find(prefix.homes, a.member.id) != prefix.homes.end()) continue;
+    const bool better =
+        best == nullptr || a.load < best->load ||
+        (a.load == best->load && RendezvousScore(k1, a.member) > RendezvousScore(k1, best->member));
+    if (better) best = &a;
+  }
+  return best;
+}
+
+// Over the limit, extra homes that no load asks for leave at once, the least valuable first.
 void PlacementTable::Shrink(Account& account) {
   const Member member = account.member;
   while (account.assigned() > accounts_.Limit(account) && account.extra > 0) {
@@ -61,6 +78,8 @@ void PlacementTable::Shrink(Account& account) {
       const auto at = std::ranges::find(prefix.homes, member.id);
       if (at == prefix.homes.end() || at == prefix.homes.begin()) continue;
       if (in_use_ && in_use_(k1, member)) continue;
+      const bool fits = account.assigned() <= Accounts::Assignable(account);
+      if (fits && prefix.homes.size() <= Deserved(prefix, params_.headroom)) continue;
       if (least != nullptr && GainPerToken(prefix) >= GainPerToken(least->second)) continue;
       least = &entry;
     }
@@ -82,66 +101,75 @@ void PlacementTable::MoveOut(Account& account) {
     if (in_use_ && in_use_(k1, member)) continue;
     if (prefix.homes.size() > 1) {
       DropHome(k1, prefix, member);
-    } else if (const Account* to = NextHome(*at, params_.fill)) {
+    } else if (const Account* to =
+                   NextHome(*at, [this](const Account& a) { return accounts_.Limit(a); })) {
       Place(k1, prefix, to->member);
     }
   }
 }
 
-// The first in rendezvous order that isn't a home yet and stays under `fill_share` with it.
-const Account* PlacementTable::NextHome(const Entry& entry, double fill_share) const {
-  const auto& [k1, prefix] = entry;
-  const Account* best = nullptr;
-  for (const Account& a : accounts_) {
-    if (!accounts_.HasRoom(a, prefix.tokens) || Accounts::Fill(a, prefix.tokens) > fill_share) {
-      continue;
-    }
-    if (std::ranges::find(prefix.homes, a.member.id) != prefix.homes.end()) continue;
-    if (best == nullptr || RendezvousScore(k1, a.member) > RendezvousScore(k1, best->member)) {
-      best = &a;
-    }
+void PlacementTable::SumLoads() {
+  for (Account& account : accounts_) account.load = 0;
+  size_t visited = 0;
+  for (const auto& [k1, prefix] : prefixes_) {
+    if (++visited > kRebalancePrefixes) break;
+    const double load = load_.Value(prefix.load) / static_cast<double>(prefix.homes.size());
+    for (const WorkerId home : prefix.homes) accounts_.Find(home)->load += load;
   }
-  return best;
 }
 
-// A wish must last: noise in the shares must not move prefixes.
+// One more home, which takes its part of the load from the others.
+void PlacementTable::Grow(Entry& entry, Account& to) {
+  auto& [k1, prefix] = entry;
+  const double load = load_.Value(prefix.load);
+  const auto homes = static_cast<double>(prefix.homes.size());
+  for (const WorkerId home : prefix.homes) {
+    accounts_.Find(home)->load -= load / (homes * (homes + 1));
+  }
+  to.load += load / (homes + 1);
+  AddHome(k1, prefix, to.member);
+}
+
+// Homes that the prefix's share of the load deserves, read cautiously: noise moves nothing.
+size_t PlacementTable::Deserved(const Prefix& prefix, double headroom) const {
+  const double homes =
+      std::ceil(load_.LowerShare(prefix.load) * static_cast<double>(accounts_.size()) * headroom);
+  return std::min(static_cast<size_t>(homes), accounts_.size());
+}
+
+// A wish must last, too.
 void PlacementTable::GrowByLoad(Entry& entry, TimePoint now) {
   Prefix& prefix = entry.second;
-  const double wanted = std::ceil(load_.LowerShare(prefix.load) *
-                                  static_cast<double>(accounts_.size()) * params_.headroom);
-  const size_t most = std::min<size_t>(static_cast<size_t>(wanted), accounts_.size());
-  if (prefix.homes.empty() || most <= prefix.homes.size()) {
+  if (prefix.homes.empty() || Deserved(prefix, params_.headroom) <= prefix.homes.size()) {
     prefix.wish_since.reset();
     return;
   }
   if (!prefix.wish_since) prefix.wish_since = now;
   if (Seconds(now - *prefix.wish_since) < params_.grow_after_s) return;
-  if (const Account* next = NextHome(entry, params_.fill)) {
-    AddHome(entry.first, prefix, next->member);
-  }
-  prefix.wish_since = now;
+  if (Account* const next = NextHome(entry, Accounts::Assignable)) Grow(entry, *next);
 }
 
-// Spare memory buys second homes, best gain per token first; not while new prefixes arrive,
-// which will want that memory.
-void PlacementTable::GiveSpare(TimePoint now) {
-  if (Seconds(now - last_placed_) < params_.grow_after_s) return;
-  const size_t gifts = std::min<size_t>(1 + accounts_.size() / 4, kGiftsMax);
+// Spare memory buys more homes for the same load, the best gain per token first.
+void PlacementTable::GiveSpare() {
   std::vector<Entry*> by_gain;
   size_t visited = 0;
   for (Entry& entry : prefixes_) {
     if (++visited > kRebalancePrefixes) break;
     const Prefix& prefix = entry.second;
-    const bool grows = !prefix.homes.empty() && prefix.homes.size() < accounts_.size();
-    if (grows && load_.Value(prefix.load) >= kSpareRequestsMin) by_gain.push_back(&entry);
+    const bool grows =
+        !prefix.homes.empty() && prefix.homes.size() < Deserved(prefix, params_.spare_headroom);
+    if (grows) by_gain.push_back(&entry);
   }
+  const size_t gifts = std::min<size_t>(1 + accounts_.size() / 4, kGiftsMax);
   const auto best = by_gain.begin() + static_cast<ptrdiff_t>(std::min(gifts, by_gain.size()));
   std::ranges::partial_sort(by_gain, best, std::greater{},
                             [this](const Entry* e) { return GainPerToken(e->second); });
   for (auto at = by_gain.begin(); at != best; ++at) {
-    if (const Account* next = NextHome(**at, params_.spare_mark)) {
-      AddHome((*at)->first, (*at)->second, next->member);
-    }
+    const auto mark = [this](const Account& a) {
+      const double spare = params_.spare_mark * static_cast<double>(a.member.capacity_tokens);
+      return std::min(static_cast<uint64_t>(spare), accounts_.Limit(a));
+    };
+    if (Account* const next = NextHome(**at, mark)) Grow(**at, *next);
   }
 }
 

@@ -27,6 +27,17 @@ void Router::Impl::LearnCached(const Live& request, const Usage& usage) {
   if (!held) worker.index.ForgetUnusedSince(*request.entry_used);
 }
 
+// What was there when the answer began and what is there at its end stand for what was between.
+void Router::Impl::LearnStep(const Live& request, TimePoint now) {
+  constexpr uint32_t kStepsMin = 8;
+  if (request.output_tokens <= kStepsMin) return;
+  WorkerState& worker = *fleet.Find(request.worker);
+  const uint64_t context = (request.context_then + worker.ledger.context_tokens()) / 2;
+  const double step_s = Seconds(now - request.answered_at) / (request.output_tokens - 1);
+  worker.speed.ObserveStep(context, step_s);
+  request.pool->speed.ObserveStep(context, step_s);
+}
+
 Router::Router(const Params& params, const HealthParams& health)
     : impl_(std::make_unique<Impl>(params, health)) {}
 Router::~Router() = default;
@@ -88,10 +99,12 @@ std::vector<Ticket> Router::OnFirstByte(Ticket ticket, TimePoint now) {
   WorkerState& w = *impl_->fleet.Find(live->worker);
   live->answered = true;
   live->answered_at = now;
+  live->context_then = w.ledger.context_tokens();
   w.ledger.Answered(live->cost, now);
   const double prefill_s = Seconds(now - live->dispatched) - live->wait_s;
-  w.rate.Observe(live->uncached, prefill_s);
-  live->pool->rate.Observe(live->uncached, prefill_s);
+  for (EngineSpeed* const speed : {&w.speed, &live->pool->speed}) {
+    speed->ObservePrefill(live->uncached, live->expected_cached, prefill_s);
+  }
   w.health.OnSuccess(now);
   if (live->trial) impl_->fleet.Changed(w, now);
   return impl_->flights.Landed(ticket);
@@ -109,6 +122,7 @@ std::optional<Regret> Router::OnUsage(Ticket ticket, const Usage& usage, TimePoi
   if (!live->tokens_known) {
     impl_->ratios.Touch(live->model).Observe(live->prompt_bytes, usage.prompt_tokens);
   }
+  live->output_tokens = usage.output_tokens;
   live->pool->output_tokens += 0.05 * (usage.output_tokens - live->pool->output_tokens);
   if (!usage.cached_tokens) return std::nullopt;
   impl_->LearnCached(*live, usage);
@@ -129,6 +143,7 @@ std::vector<Ticket> Router::OnDone(Ticket ticket, End end, TimePoint now) {
   impl_->flights.Leave(ticket);
   if (live == nullptr) return impl_->flights.Failed(ticket);  // its worker was removed
   WorkerState& w = *impl_->fleet.Find(live->worker);
+  if (end == End::kComplete && live->answered) impl_->LearnStep(*live, now);
   w.ledger.Done(live->cost, live->answered, Seconds(now - live->dispatched), now);
   if (end == End::kComplete && !live->faulted) w.health.OnSuccess(now);
   if (end == End::kAbandoned && live->trial && !live->answered) w.health.OnAbandoned();
@@ -235,7 +250,7 @@ std::vector<WorkerView> Router::Workers(TimePoint now) const {
                      .running = w->running,
                      .waiting = w->waiting,
                      .wait_s = w->ledger.wait_s(now),
-                     .prefill_tokens_per_s = w->rate.tokens_per_s(),
+                     .prefill_tokens_per_s = w->speed.tokens_per_s(),
                      .feedback = w->feedback});
   }
   return views;

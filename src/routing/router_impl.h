@@ -23,6 +23,8 @@ struct Live {
   uint32_t prompt_tokens = 1;  // estimated
   uint32_t uncached = 0;
   uint32_t expected_cached = 0;
+  uint32_t output_tokens = 0;  // as usage said
+  uint64_t context_then = 0;   // of its worker, when the answer began
   double ttft_s = 0;
   double wait_s = 0;                      // predicted when it was dispatched
   uint64_t new_block = 0;                 // first block that the worker does not hold yet; 0: none
@@ -56,6 +58,7 @@ struct Router::Impl {
   Result<Choice> Decide(const Query& query, const Pool& pool, Decision& decision) const;
   void Commit(const RouteRequest& request, const Query& query, Pool& pool, const Choice& choice,
               Decision& decision);
+  void LearnStep(const Live& request, TimePoint now);
   void LearnCached(const Live& request, const Usage& usage);
 };
 

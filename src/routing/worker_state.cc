@@ -5,15 +5,15 @@
 namespace hidane::routing {
 
 WorkerState::WorkerState(WorkerSpec of, const Params& params, const HealthParams& health_params,
-                         const PrefillRate* pool_rate)
+                         const EngineSpeed* pool_speed)
     : spec(std::move(of)),
       key(Xxh3(spec.name)),
       capacity_tokens(spec.kv_capacity_tokens != 0 ? spec.kv_capacity_tokens
                                                    : params.kv_capacity_tokens),
       health(health_params),
       index(capacity_tokens),
-      rate(spec.prefill_tokens_per_s > 0 ? PrefillRate(spec.prefill_tokens_per_s)
-                                         : PrefillRate(pool_rate)) {}
+      speed(spec.prefill_tokens_per_s > 0 ? EngineSpeed(spec.prefill_tokens_per_s)
+                                          : EngineSpeed(pool_speed)) {}
 
 void WorkerState::SetCapacity(uint64_t tokens) {
   capacity_tokens = tokens;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "routing/cache_index.h"
+#include "routing/engine_speed.h"
 #include "routing/health.h"
 #include "routing/ledger.h"
 #include "routing/params.h"
@@ -15,9 +16,9 @@ namespace hidane::routing {
 
 /// All that is known of one worker. Owned by the Router; policies read it.
 struct WorkerState {
-  /// `pool_rate` is what the pool's workers reach on average; it outlives the worker.
+  /// `pool_speed` is what the pool's workers reach on average; it outlives the worker.
   WorkerState(WorkerSpec of, const Params& params, const HealthParams& health_params,
-              const PrefillRate* pool_rate);
+              const EngineSpeed* pool_speed);
 
   bool MayTake(TimePoint now) const { return !draining && health.MayTake(now); }
   /// Tokens that its prefix cache may hold; changing it trims the index.
@@ -31,7 +32,7 @@ struct WorkerState {
   Health health;
   CacheIndex index;
   Ledger ledger;
-  PrefillRate rate;
+  EngineSpeed speed;
   RunningReserve reserve;
   double trust = 1;  ///< share of the capacity that the index counts on
   bool draining = false;
