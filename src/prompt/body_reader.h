@@ -50,8 +50,8 @@ struct Body {
 /// every escape. Equal prompts give equal identities however their JSON is spelled; sampling
 /// parameters and the order of top-level fields don't matter.
 ///
-/// One object per thread, reused; not thread-safe. Cost: about 1.5 passes over the body, no
-/// allocation once its buffers have grown to the largest body seen.
+/// One object per thread, reused; not thread-safe. Cost: one pass over the body and one over its
+/// hashed text, no allocation once its buffers have grown to the largest body seen.
 class BodyReader {
  public:
   /// Bytes behind a body that must be readable (their values don't matter) to avoid a copy.
