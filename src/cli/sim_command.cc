@@ -116,7 +116,7 @@ void AddOptions(CLI::App& command, Options& o) {
   command.add_option("--scenario", o.scenario, "What is simulated")
       ->check(CLI::IsMember({"seed", "agents"}));
   command.add_option("--policy", m.policies, "Policies to compare; default: all");
-  command.add_option("--fleet", m.fleets, "REPLICASxTENANTS, REPLICASxTENANTS-zipfS");
+  command.add_option("--fleet", m.fleets, "REPLICASxTENANTS, as it is or with -zipfS or -servegen");
   command.add_option("--phase", m.phases,
                      "cold_burst, warm_burst, sustained, churn, replica_loss, rolling_upgrade, "
                      "single_tenant; of agents: 40, 85, 120, 170");

@@ -87,13 +87,15 @@ Result<SeedFleet> ParseSeedFleet(std::string_view name) {
   std::string_view rest = name;
   const bool counts =
       TakeNumber(rest, fleet.replicas) && Take(rest, "x") && TakeNumber(rest, fleet.tenants);
-  const bool zipf = rest.empty() || (Take(rest, "-zipf") && TakeNumber(rest, fleet.zipf_s));
+  fleet.servegen = Take(rest, "-servegen");
+  const bool zipf =
+      rest.empty() || (!fleet.servegen && Take(rest, "-zipf") && TakeNumber(rest, fleet.zipf_s));
   const bool in_range = fleet.replicas >= 1 && fleet.replicas <= 4'096 && fleet.tenants >= 1 &&
                         fleet.tenants <= 1'000'000 && fleet.zipf_s >= 0 && fleet.zipf_s <= 10;
   if (!counts || !zipf || !rest.empty() || !in_range) {
     return Fail(Code::kInvalidArgument,
                 "fleet \"" + std::string(name) +
-                    "\" is not REPLICASxTENANTS or REPLICASxTENANTS-zipfS, such as 16x80",
+                    "\" is not REPLICASxTENANTS, with -zipfS or -servegen, such as 16x80",
                 "fleet");
   }
   return fleet;
@@ -122,6 +124,7 @@ std::span<const SeedPhase> SeedPhases() {
 TenantLoopOptions SeedWorkload(const SeedRun& run) {
   TenantLoopOptions o{.tenants = run.fleet.tenants,
                       .zipf_s = run.fleet.zipf_s,
+                      .servegen = run.fleet.servegen,
                       .seed = run.seed,
                       .concurrency = kClients,
                       .requests = kWarmUp + run.requests,

@@ -10,12 +10,14 @@
 
 namespace hidane::sim {
 
-/// Replicas and tenants: `16x80`, `16x100-zipf1`, `16x200-zipf0.8`. Any such name may be asked for.
+/// Replicas and tenants: `16x80`, `16x100-zipf1`, `16x200-zipf0.8`, `16x100-servegen`. Any such
+/// name may be asked for.
 struct SeedFleet {
   std::string name;
   uint32_t replicas = 16;
   uint32_t tenants = 80;
   double zipf_s = 0;
+  bool servegen = false;  ///< tenants as unequal as ServeGen's clients of large models
 };
 /// kInvalidArgument (param `fleet`), with the form expected.
 Result<SeedFleet> ParseSeedFleet(std::string_view name);

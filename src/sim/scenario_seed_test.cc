@@ -26,6 +26,8 @@ TEST(SeedFleet, ReadsReplicasTenantsAndPopularity) {
   EXPECT_EQ(fleet.tenants, 200u);
   EXPECT_EQ(fleet.zipf_s, 0.8);
   EXPECT_EQ(ParseSeedFleet("3x5")->zipf_s, 0);
+  EXPECT_TRUE(ParseSeedFleet("16x100-servegen")->servegen);
+  EXPECT_FALSE(ParseSeedFleet("16x100-servegen-zipf1"));
   for (const char* bad : {"", "16", "16x", "x80", "16x80-", "16x80-zipf", "16x80-zipf1x", "0x80",
                           "16x0", "16x80-zipf-1", "99999x1", "16x80 "}) {
     const auto parsed = ParseSeedFleet(bad);

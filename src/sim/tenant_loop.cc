@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/prompt_chain.h"
+#include "sim/servegen.h"
 
 namespace hidane::sim {
 namespace {
@@ -18,7 +19,8 @@ uint32_t DrawBetween(Rng& rng, uint32_t min, uint32_t max) {
 
 TenantLoop::TenantLoop(const TenantLoopOptions& options)
     : options_(options),
-      popularity_(ZipfWeights(options.tenants, options.zipf_s)),
+      popularity_(options.servegen ? ServeGenWeights(ServeGenClass::kLarge, options.tenants)
+                                   : ZipfWeights(options.tenants, options.zipf_s)),
       loop_rng_(Mix64(options.seed)),
       burst_rng_(Mix64(options.seed) + 1),
       churn_rng_(Mix64(options.seed) + 2),

@@ -14,6 +14,7 @@ struct TenantLoopOptions {
   // Who and what.
   uint32_t tenants = 80;
   double zipf_s = 0;                ///< popularity; 0: uniform
+  bool servegen = false;            ///< instead: ServeGenWeights of large models
   uint32_t static_tokens = 27'000;  ///< tools and system of a tenant, on average
   double static_spread = 0.06;      ///< uniform in +- so much of it, fixed for a tenant
   uint32_t own_tokens_min = 500, own_tokens_max = 1'500;
