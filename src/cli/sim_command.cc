@@ -10,6 +10,7 @@
 #include "base/json_out.h"
 #include "cli/command.h"
 #include "cli/signals.h"
+#include "cli/sim_demo.h"
 #include "cli/sim_jobs.h"
 #include "cli/sim_table.h"
 #include "cli/sim_trace.h"
@@ -23,6 +24,7 @@ namespace {
 struct Options {
   sim::MatrixOptions matrix;
   TraceOptions trace;
+  SimDemoOptions demo;
   std::string scenario = "seed", deltas, json, html;
 };
 
@@ -69,6 +71,10 @@ Result<std::vector<SimCell>> CellsOf(const Options& options) {
     return AgentsCells(options.trace, options.matrix.phases, CommonOf(options.matrix));
   }
   if (!options.trace.file.empty()) return TraceCells(options.trace, CommonOf(options.matrix));
+  if (options.scenario == "demo") {
+    const auto& m = options.matrix;
+    return DemoCells(options.demo, m.policies, m.requests, m.seed);
+  }
   HIDANE_TRY(const std::vector<sim::Cell> cells, sim::SeedMatrix(options.matrix));
   return JobsOf(cells);
 }
@@ -114,7 +120,7 @@ Exit Run(Options& options) {
 void AddOptions(CLI::App& command, Options& o) {
   auto& m = o.matrix;
   command.add_option("--scenario", o.scenario, "What is simulated")
-      ->check(CLI::IsMember({"seed", "agents"}));
+      ->check(CLI::IsMember({"seed", "agents", "demo"}));
   command.add_option("--policy", m.policies, "Policies to compare; default: all");
   command.add_option("--fleet", m.fleets, "REPLICASxTENANTS, as it is or with -zipfS or -servegen");
   command.add_option("--phase", m.phases,
@@ -144,10 +150,12 @@ void AddSim(CLI::App& app, Exit& exit) {
   command->option_defaults()->always_capture_default();
   AddOptions(*command, *options);
   AddTraceOptions(*command, options->trace);
+  AddSimDemoOptions(*command, options->demo);
   command->footer(
       "Without --fleet, --phase, --gateways or --deltas: the standard matrix.\n"
       "Examples:\n"
       "  hidane sim --scenario seed\n"
+      "  hidane sim --scenario demo --cpu-rates 310 18 50\n"
       "  hidane sim --policy round_robin prefix --fleet 16x80 8x100 --phase sustained\n"
       "  hidane sim --policy prefix --gateways 1 2 4 16 --deltas late --json rows.json\n"
       "  hidane sim --phase sustained replica_loss --html report.html\n"

@@ -71,7 +71,10 @@ Result<GpuSetup> FindGpuSetup(std::string_view name) {
   const auto at = std::ranges::find_if(kSetups, [&](const auto& s) { return Names(name, s.name); });
   if (at != kSetups.end()) return *at;
   std::string all;
-  for (const GpuSetup& s : kSetups) all += (all.empty() ? "" : ", ") + std::string(s.name);
+  for (const GpuSetup& s : kSetups) {
+    if (!all.empty()) all += ", ";
+    all += s.name;
+  }
   return Fail(Code::kInvalidArgument, fmt::format("no GPU setup `{}`; there are {}", name, all),
               "gpu");
 }

@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/sim_jobs.h"
+#include "sim/scenario_demo.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hidane::cli {
+
+/// What `hidane sim --scenario demo` is told beside what every scenario is told.
+struct SimDemoOptions {
+  std::vector<double> rates;  ///< sim::CpuRates in its order; empty: its defaults
+  uint32_t cores = 2, warmup_rounds = 4;
+};
+void AddSimDemoOptions(CLI::App& command, SimDemoOptions& options);
+
+/// The demo of `hidane up` under each policy; none: the two that it shows. `requests` 0: 187.
+std::vector<SimCell> DemoCells(const SimDemoOptions& options,
+                               const std::vector<std::string>& policies, uint64_t requests,
+                               uint64_t seed);
+
+}  // namespace hidane::cli
