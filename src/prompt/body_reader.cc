@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "prompt/body_fields.h"
 #include "prompt/canonical.h"
 #include "prompt/chain.h"
 #include "prompt/json_cursor.h"
@@ -22,67 +23,6 @@ static_assert(BodyReader::kPadding >= kCanonicalPadding);
 
 // Where a completions prompt counts as a conversation of its own: it has no messages to tell.
 constexpr uint32_t kCompletionHeadBlocks = 4;
-
-// Parts of the prompt, in stream order where tools come first.
-enum Lane : uint8_t { kTemplate, kTemplateArgs, kDocuments, kTools, kFunctions, kSystem, kTurns };
-constexpr size_t kLanes = kTurns + 1;
-
-enum class Field : uint8_t {
-  kModel,
-  kMessages,
-  kPrompt,
-  kSystemText,
-  kLaneValue,
-  kStream,
-  kStreamOptions,
-  kMaxTokens,
-  kN,
-};
-
-constexpr uint8_t Bit(Api api) {
-  return static_cast<uint8_t>(1u << static_cast<int>(api));
-}
-constexpr uint8_t kAny = 0xf;
-constexpr uint8_t kOpenAi = Bit(Api::kChat) | Bit(Api::kCompletions);
-
-struct KnownField {
-  const char* name;
-  Field field;
-  uint8_t apis;
-  Lane lane = kTurns;  // of kLaneValue
-};
-constexpr KnownField kFields[] = {
-    {"model", Field::kModel, kAny},
-    {"messages", Field::kMessages, Bit(Api::kChat) | Bit(Api::kMessages)},
-    {"prompt", Field::kPrompt, Bit(Api::kCompletions)},
-    {"input", Field::kPrompt, Bit(Api::kResponses)},
-    {"instructions", Field::kSystemText, Bit(Api::kResponses)},
-    {"system", Field::kSystemText, Bit(Api::kMessages)},
-    {"tools", Field::kLaneValue, kAny, kTools},
-    {"functions", Field::kLaneValue, Bit(Api::kChat), kFunctions},
-    {"documents", Field::kLaneValue, Bit(Api::kChat), kDocuments},
-    {"chat_template", Field::kLaneValue, Bit(Api::kChat), kTemplate},
-    {"chat_template_kwargs", Field::kLaneValue, Bit(Api::kChat), kTemplateArgs},
-    {"stream", Field::kStream, kAny},
-    {"stream_options", Field::kStreamOptions, kOpenAi},
-    {"max_tokens", Field::kMaxTokens, kAny},
-    {"max_completion_tokens", Field::kMaxTokens, kAny},
-    {"max_output_tokens", Field::kMaxTokens, kAny},
-    {"n", Field::kN, kOpenAi},
-};
-
-const char* PromptField(Api api) {
-  switch (api) {
-    case Api::kChat:
-    case Api::kMessages:
-      return "messages";
-    case Api::kCompletions:
-      return "prompt";
-    case Api::kResponses:
-      return "input";
-  }
-  return "";
-}
 
 struct Part {
   size_t begin;

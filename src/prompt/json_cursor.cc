@@ -19,7 +19,7 @@ bool JsonCursor::PeekNull() {
 }
 
 bool JsonCursor::AtEnd() {
-  return Peek() == 0 && at_ == json_.size();
+  return Peek() == 0 && wrong_ == nullptr && at_ == json_.size();
 }
 
 bool JsonCursor::Take(char c) {
