@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "cli/version.h"
 #include "load/report.h"
 #include "sim/matrix.h"
+#include "sim/model_check.h"
 
 namespace hidane::cli {
 namespace {
@@ -25,6 +27,7 @@ struct Options {
   sim::MatrixOptions matrix;
   TraceOptions trace;
   SimDemoOptions demo;
+  bool check_model = false;
   std::string scenario = "seed", deltas, json, html;
 };
 
@@ -86,6 +89,13 @@ Exit DescribeOnly(const TraceOptions& trace) {
   return Exit::kDone;
 }
 
+/// The step model beside measured points.
+Exit CheckModelOnly() {
+  const auto rows = sim::CheckModel(sim::MeasuredPoints());
+  fmt::print("{}", ModelCheckTable(rows));
+  return std::ranges::all_of(rows, &sim::ModelCheckRow::ok) ? Exit::kDone : Exit::kNotSo;
+}
+
 Status ReadDeltas(Options& options) {
   if (options.deltas.empty()) return {};
   for (const sim::Deltas deltas : {sim::Deltas::kOn, sim::Deltas::kLate, sim::Deltas::kOff}) {
@@ -99,6 +109,7 @@ Exit Run(Options& options) {
   BlockStopSignals();
   if (const auto read = ReadDeltas(options); !read) return Report(read.error());
   if (options.trace.describe) return DescribeOnly(options.trace);
+  if (options.check_model) return CheckModelOnly();
   const auto cells = CellsOf(options);
   if (!cells) return Report(cells.error(), "hidane sim --help lists the choices");
   SimEffort effort;
@@ -133,6 +144,8 @@ void AddOptions(CLI::App& command, Options& o) {
       .add_option("--requests", m.requests,
                   "Counted requests of a closed loop, after 1,200 of warm-up")
       ->check(CLI::Range(uint64_t{10}, uint64_t{100'000'000}));
+  command.add_flag("--check-model", o.check_model,
+                   "Sets the step model beside measured points and ends; exit code 1: too far off");
   command.add_option("--seed", m.seed, "Same seed, same rows");
   command.add_flag("--full", m.full,
                    "All policies, fleets and phases, longer, 5 seeds: means with "
