@@ -46,6 +46,8 @@ class WorkingSet {
  public:
   /// REQUIRES: 0 < entry_fill <= fill, oldest_every >= 1.
   explicit WorkingSet(const Params& params);
+  WorkingSet(const WorkingSet&) = delete;
+  WorkingSet& operator=(const WorkingSet&) = delete;
 
   /// Each call below may let others in; TakeLetIn() tells who.
   Verdict Arrive(const Turn& turn, TimePoint now);

@@ -19,18 +19,18 @@ Params Exact() {
   return {.fill = 1, .entry_fill = 1, .quantum_turns = 0};
 }
 
-WorkingSet Pool(uint64_t tokens, const Params& params = Exact()) {
-  WorkingSet set(params);
-  set.SetCapacity(tokens, At(0));
-  return set;
-}
+struct Pool : WorkingSet {
+  explicit Pool(uint64_t tokens, const Params& params = Exact()) : WorkingSet(params) {
+    SetCapacity(tokens, At(0));
+  }
+};
 
 Turn Of(uint64_t conversation, uint32_t own, uint32_t tenant = 1) {
   return {.conversation = conversation, .own_tokens = own, .tenant = tenant};
 }
 
 TEST(WorkingSetTest, WhileEverythingFitsNobodyWaits) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   for (uint64_t c = 1; c <= 10; ++c) {
     EXPECT_EQ(set.Arrive(Of(c, 10), At(0)).kind, Kind::kGo);
   }
@@ -45,7 +45,7 @@ TEST(WorkingSetTest, WithoutAKnownCapacityAllGo) {
 }
 
 TEST(WorkingSetTest, ANewcomerWaitsUntilAConversationEnds) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   const Ticket first = set.Arrive(Of(1, 60), At(0)).ticket;
   const Verdict second = set.Arrive(Of(2, 60), At(1));
   EXPECT_EQ(second.kind, Kind::kWait);
@@ -60,7 +60,7 @@ TEST(WorkingSetTest, ANewcomerWaitsUntilAConversationEnds) {
 }
 
 TEST(WorkingSetTest, AnEndedConversationLeavesWhenItsTurnIsDone) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   const Ticket first = set.Arrive(Of(1, 60), At(0)).ticket;
   const Ticket second = set.Arrive(Of(2, 60), At(1)).ticket;
   set.End(1, At(2));
@@ -72,7 +72,7 @@ TEST(WorkingSetTest, AnEndedConversationLeavesWhenItsTurnIsDone) {
 }
 
 TEST(WorkingSetTest, ASharedPrefixIsCountedOnceWhileItIsUsed) {
-  WorkingSet set = Pool(1000);
+  Pool set(1000);
   const auto turn = [](uint64_t conversation) {
     return Turn{.conversation = conversation, .prefix = 7, .prefix_tokens = 100, .own_tokens = 10};
   };
@@ -86,7 +86,7 @@ TEST(WorkingSetTest, ASharedPrefixIsCountedOnceWhileItIsUsed) {
 }
 
 TEST(WorkingSetTest, ASingleRequestIsInsideForItsTurnAlone) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   const Ticket one = set.Arrive(Of(0, 60), At(0)).ticket;
   const Verdict two = set.Arrive(Of(0, 60), At(0));
   EXPECT_EQ(two.kind, Kind::kWait);
@@ -97,7 +97,7 @@ TEST(WorkingSetTest, ASingleRequestIsInsideForItsTurnAlone) {
 TEST(WorkingSetTest, AConversationThatIdlesPastItsUsualGapLeaves) {
   Params params = Exact();
   params.idle.first = At(20);
-  WorkingSet set = Pool(100, params);
+  Pool set(100, params);
   set.Done(set.Arrive(Of(1, 60), At(0)).ticket, 60, At(1));
   const Ticket second = set.Arrive(Of(2, 60), At(2)).ticket;
   set.Tick(At(30));
@@ -108,7 +108,7 @@ TEST(WorkingSetTest, AConversationThatIdlesPastItsUsualGapLeaves) {
 }
 
 TEST(WorkingSetTest, TheUsualGapIsLearnedByConversation) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   double t = 0;
   for (int turn = 0; turn < 40; ++turn, t += 2) {
     set.Done(set.Arrive(Of(1, 10), At(t)).ticket, 10, At(t + 1));  // gaps of 1 s
@@ -127,7 +127,7 @@ TEST(WorkingSetTest, TheUsualGapIsLearnedByConversation) {
 TEST(WorkingSetTest, APlaceIsYieldedAfterItsQuantumOnlyIfSomebodyWaits) {
   Params params = Exact();
   params.quantum_turns = 2;
-  WorkingSet set = Pool(100, params);
+  Pool set(100, params);
   for (int turn = 0; turn < 4; ++turn) {
     set.Done(set.Arrive(Of(1, 60), At(turn)).ticket, 60, At(turn));
   }
@@ -145,7 +145,7 @@ TEST(WorkingSetTest, APlaceIsYieldedAfterItsQuantumOnlyIfSomebodyWaits) {
 }
 
 TEST(WorkingSetTest, TheMoreUrgentClassGoesFirst) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   const Ticket first = set.Arrive(Of(1, 100), At(0)).ticket;
   Turn batch = Of(2, 100, 2);
   batch.cls = Class::kBatch;
@@ -160,7 +160,7 @@ TEST(WorkingSetTest, TheMoreUrgentClassGoesFirst) {
 }
 
 TEST(WorkingSetTest, BatchWorkYieldsToOthersLastInFirst) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   for (uint64_t c = 1; c <= 3; ++c) {
     Turn batch = Of(c, 30);
     batch.cls = Class::kBatch;
@@ -173,7 +173,7 @@ TEST(WorkingSetTest, BatchWorkYieldsToOthersLastInFirst) {
 }
 
 TEST(WorkingSetTest, WhoIsLargerThanThePoolIsLetInAlone) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   const Ticket small = set.Arrive(Of(1, 50), At(0)).ticket;
   const Ticket large = set.Arrive(Of(2, 500), At(1)).ticket;
   const Verdict behind = set.Arrive(Of(3, 10), At(2));
@@ -188,7 +188,7 @@ TEST(WorkingSetTest, WhoIsLargerThanThePoolIsLetInAlone) {
 }
 
 TEST(WorkingSetTest, GrowthOverTheLimitCostsTheLastInItsPlaceButNotItsTurn) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   const Ticket first = set.Arrive(Of(1, 40), At(0)).ticket;
   const Ticket second = set.Arrive(Of(2, 40), At(1)).ticket;
   set.Done(first, 70, At(2));
@@ -201,7 +201,7 @@ TEST(WorkingSetTest, GrowthOverTheLimitCostsTheLastInItsPlaceButNotItsTurn) {
 }
 
 TEST(WorkingSetTest, NewcomersLeaveRoomForTheGrowthOfThoseInside) {
-  WorkingSet set = Pool(1000, {});
+  Pool set(1000, {});
   const Ticket first = set.Arrive(Of(1, 700), At(0)).ticket;
   EXPECT_EQ(set.Arrive(Of(2, 110), At(0)).kind, Kind::kWait) << "over 0.80";
   EXPECT_EQ(set.Arrive(Of(1, 840), At(0)).kind, Kind::kGo);
@@ -210,7 +210,7 @@ TEST(WorkingSetTest, NewcomersLeaveRoomForTheGrowthOfThoseInside) {
 }
 
 TEST(WorkingSetTest, TheCapacityMayChange) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   set.Done(set.Arrive(Of(1, 60), At(0)).ticket, 60, At(0));
   const Ticket second = set.Arrive(Of(2, 60), At(1)).ticket;
   set.SetCapacity(200, At(2));
@@ -222,7 +222,7 @@ TEST(WorkingSetTest, TheCapacityMayChange) {
 }
 
 TEST(WorkingSetTest, TurnsOfAWaitingConversationAreLetInTogether) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   const Ticket first = set.Arrive(Of(1, 100), At(0)).ticket;
   const Ticket a = set.Arrive(Of(2, 50), At(1)).ticket;
   const Ticket b = set.Arrive(Of(2, 60), At(2)).ticket;
@@ -234,7 +234,7 @@ TEST(WorkingSetTest, TurnsOfAWaitingConversationAreLetInTogether) {
 }
 
 TEST(WorkingSetTest, AClientThatLeavesTheLineMakesRoomForTheNext) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   set.Done(set.Arrive(Of(1, 60), At(0)).ticket, 60, At(0));
   const Ticket large = set.Arrive(Of(2, 90), At(1)).ticket;
   const Ticket small = set.Arrive(Of(3, 30), At(2)).ticket;
@@ -248,7 +248,7 @@ TEST(WorkingSetTest, AClientThatLeavesTheLineMakesRoomForTheNext) {
 TEST(WorkingSetTest, TheLineIsBounded) {
   Params params = Exact();
   params.max_waiting = 2;
-  WorkingSet set = Pool(100, params);
+  Pool set(100, params);
   set.Arrive(Of(1, 100), At(0));
   EXPECT_EQ(set.Arrive(Of(2, 100), At(0)).kind, Kind::kWait);
   EXPECT_EQ(set.Arrive(Of(2, 100), At(0)).kind, Kind::kWait);
@@ -258,7 +258,7 @@ TEST(WorkingSetTest, TheLineIsBounded) {
 }
 
 TEST(WorkingSetTest, ATurnThatCannotWaitThatLongIsRefusedAtOnceAndToldWhenToComeBack) {
-  WorkingSet set = Pool(100);
+  Pool set(100);
   Ticket inside = set.Arrive(Of(1, 100), At(0)).ticket;
   for (uint64_t c = 2; c <= 6; ++c) {  // a place is given every 10 s
     const Ticket next = set.Arrive(Of(c, 100), At(10.0 * (c - 2))).ticket;

@@ -29,6 +29,8 @@ struct Options {
   SimDemoOptions demo;
   bool check_model = false;
   std::string scenario = "seed", deltas, json, html;
+  std::vector<std::string> working_sets;
+  std::vector<uint32_t> quantums = {20};
 };
 
 std::string MetaJson(const Options& options, const SimEffort& effort) {
@@ -60,20 +62,23 @@ std::vector<SimCell> JobsOf(const std::vector<sim::Cell>& cells) {
   return jobs;
 }
 
-CommonOptions CommonOf(const sim::MatrixOptions& matrix) {
+CommonOptions CommonOf(const Options& options) {
+  const sim::MatrixOptions& matrix = options.matrix;
   return {.policies = matrix.policies,
           .gateways = matrix.gateways,
           .deltas = matrix.deltas.value_or(sim::Deltas::kOn),
           .gpu = matrix.gpu,
           .seed = matrix.seed,
-          .seeds = matrix.full ? sim::kFullSeeds : 1};
+          .seeds = matrix.full ? sim::kFullSeeds : 1,
+          .working_sets = options.working_sets,
+          .quantums = options.quantums};
 }
 
 Result<std::vector<SimCell>> CellsOf(const Options& options) {
   if (options.scenario == "agents") {
-    return AgentsCells(options.trace, options.matrix.phases, CommonOf(options.matrix));
+    return AgentsCells(options.trace, options.matrix.phases, CommonOf(options));
   }
-  if (!options.trace.file.empty()) return TraceCells(options.trace, CommonOf(options.matrix));
+  if (!options.trace.file.empty()) return TraceCells(options.trace, CommonOf(options));
   if (options.scenario == "demo") {
     const auto& m = options.matrix;
     return DemoCells(options.demo, m.policies, m.requests, m.seed);
@@ -139,6 +144,12 @@ void AddOptions(CLI::App& command, Options& o) {
                      "single_tenant; of agents: 40, 85, 120, 170");
   command.add_option("--gateways", m.gateways, "Numbers of gateways")->check(CLI::Range(1u, 64u));
   command.add_option("--deltas", o.deltas, "Gateways share placement: on, late (1 s), off");
+  command
+      .add_option("--working-set", o.working_sets,
+                  "Working-set admission of traces: on, off; default: off")
+      ->check(CLI::IsMember({"on", "off"}));
+  command.add_option("--quantum", o.quantums,
+                     "Turns until a place in the working set is yielded; 0: never");
   command.add_option("--gpu", m.gpu, "Model and GPUs of a replica");
   command
       .add_option("--requests", m.requests,

@@ -31,6 +31,8 @@ constexpr Column kColumns[] = {
     {"bound", &Row::makespan_bound_s, 1, 2, " s"},
     {"in line", &Row::admission_wait_mean_s, 1, 1, " s"},
     {"p99", &Row::admission_wait_p99_s, 1, 1, " s"},
+    {"quantum", &Row::quantum_turns, 1, 0, ""},
+    {"fair", &Row::inside_fairness, 1, 2, ""},
     {"static", &Row::static_prefill_share, 100, 1, " %"},
     {"again", &Row::recompute_share, 100, 1, " %"},
     {"good/s", &Row::goodput_rps, 1, 1, ""},

@@ -8,7 +8,6 @@
 #include <memory>
 #include <utility>
 
-#include "routing/router.h"
 #include "sim/scenario_agents.h"
 #include "sim/trace_parse.h"
 #include "sim/trace_stats.h"
@@ -54,24 +53,52 @@ SimJob MakeJob(const sim::ReplayRun& run, std::shared_ptr<LazyBound> bound) {
           }};
 }
 
-/// Appends `runs`, the same but for their seeds, under each policy and number of gateways.
+/// Kinds of admission; nullopt: none.
+std::vector<std::optional<admission::Params>> AdmissionsOf(const CommonOptions& common) {
+  std::vector<std::optional<admission::Params>> all;
+  for (const std::string& working_set : OrOne<std::string>(common.working_sets, "off")) {
+    if (working_set == "off") {
+      all.push_back(std::nullopt);
+      continue;
+    }
+    for (const uint32_t quantum : common.quantums) {
+      all.push_back(admission::Params{.quantum_turns = quantum});
+    }
+  }
+  return all;
+}
+
+/// `base` in all the kinds that are asked for: one a row of the table.
+std::vector<sim::ReplayRun> KindsOf(const sim::ReplayRun& base, const CommonOptions& common) {
+  std::vector<std::string> policies = common.policies;
+  if (policies.empty()) policies.assign(sim::SimPolicies().begin(), sim::SimPolicies().end());
+  std::vector<sim::ReplayRun> kinds;
+  for (const uint32_t gateways : OrOne(common.gateways, 1u)) {
+    for (const auto& working_set : AdmissionsOf(common)) {
+      for (const std::string& policy : policies) {
+        if (policy == "oracle" && gateways > 1) continue;
+        sim::ReplayRun& run = kinds.emplace_back(base);
+        run.policy = policy;
+        run.gateways = gateways;
+        run.working_set = working_set;
+      }
+    }
+  }
+  return kinds;
+}
+
+/// Appends `runs`, the same but for their seeds, in all kinds.
 void AddCells(const std::vector<sim::ReplayRun>& runs, const CommonOptions& common,
               std::vector<SimCell>& cells) {
   std::vector<std::shared_ptr<LazyBound>> bounds;
   for (const sim::ReplayRun& run : runs) bounds.push_back(std::make_shared<LazyBound>(run));
-  std::vector<std::string> policies = common.policies;
-  if (policies.empty()) {
-    policies.assign(routing::Router::Policies().begin(), routing::Router::Policies().end());
-  }
-  for (const uint32_t gateways : OrOne(common.gateways, 1u)) {
-    for (const std::string& policy : policies) {
-      SimCell& cell = cells.emplace_back();
-      for (size_t i = 0; i < runs.size(); ++i) {
-        sim::ReplayRun run = runs[i];
-        run.policy = policy;
-        run.gateways = gateways;
-        cell.push_back(MakeJob(run, bounds[i]));
-      }
+  for (const sim::ReplayRun& kind : KindsOf(runs.front(), common)) {
+    SimCell& cell = cells.emplace_back();
+    for (size_t i = 0; i < runs.size(); ++i) {
+      sim::ReplayRun run = kind;
+      run.trace = runs[i].trace;
+      run.replay = runs[i].replay;
+      cell.push_back(MakeJob(run, bounds[i]));
     }
   }
 }

@@ -32,6 +32,8 @@ struct CommonOptions {
   std::string gpu;
   uint64_t seed = 1;
   uint32_t seeds = 1;
+  std::vector<std::string> working_sets;  ///< `on`, `off`; empty: `off`
+  std::vector<uint32_t> quantums = {20};  ///< where it is on; 0: no rotation
 };
 
 /// The file's requests: for each number of replicas, memory, number of gateways and policy.

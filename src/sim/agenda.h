@@ -14,6 +14,7 @@ struct Event {
     kStepEnd,    ///< worker `who`, if it is still in its life number `id`
     kWake,       ///< gateway's follower `id` has waited long enough
     kDeltas,     ///< batch `id` of placement changes reaches the other gateways
+    kEnter,      ///< `id` leaves the admission line for its gateway
     kPatience,   ///< client of `id` leaves if it has no byte yet
   };
   Kind kind{};

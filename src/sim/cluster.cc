@@ -10,6 +10,12 @@ Cluster::Cluster(std::span<const EngineOptions> engines, uint32_t cores, Agenda&
 }
 
 // The step begins by an event of its own, so that all that arrives in one instant is in it.
+uint64_t Cluster::kv_capacity_tokens() const {
+  uint64_t tokens = 0;
+  for (const Worker& worker : workers_) tokens += worker.engine.kv_capacity_tokens();
+  return tokens;
+}
+
 Sent Cluster::Submit(const Request& request, uint32_t worker, TimePoint now) {
   Worker& w = workers_[worker];
   if (!w.up) return Sent::kUnreachable;

@@ -21,6 +21,7 @@ class Cluster {
   Cluster(std::span<const EngineOptions> engines, uint32_t cores, Agenda& agenda);
 
   size_t size() const { return workers_.size(); }
+  uint64_t kv_capacity_tokens() const;  ///< of all
   bool up(uint32_t worker) const { return workers_[worker].up; }
   /// Seconds of the process's start, as its metrics would say.
   double started_s(uint32_t worker) const { return Seconds(workers_[worker].started); }

@@ -5,8 +5,6 @@
 #include <span>
 #include <string_view>
 
-#include "routing/router.h"
-
 namespace hidane::sim {
 namespace {
 
@@ -32,7 +30,7 @@ class Builder {
                    : options_.full       ? kFullRequests
                                          : kRequests;
     for (const std::string_view policy : policies) {
-      if (!Wanted(policy)) continue;
+      if (!Wanted(policy) || (policy == "oracle" && gateways > 1)) continue;
       run.policy = policy;
       Cell& cell = cells_.emplace_back();
       for (uint32_t i = 0; i < (options_.full ? kFullSeeds : 1); ++i) {
@@ -71,7 +69,7 @@ Status AddGateways(Builder& matrix, std::string_view fleet) {
 // Every policy where fleets differ, bursts for all; where the fleet changes, those that differ in
 // kind; several gateways for the policy that shares a table.
 Status AddStandard(Builder& matrix) {
-  const auto all = routing::Router::Policies();
+  const auto all = SimPolicies();
   const std::string_view roomy = "16x80";
   HIDANE_CHECK_OK(matrix.Add(roomy, SeedPhase::kColdBurst, all));
   HIDANE_CHECK_OK(matrix.Add(roomy, SeedPhase::kWarmBurst, all));
@@ -90,7 +88,7 @@ Status AddStandard(Builder& matrix) {
 Status AddFull(Builder& matrix) {
   for (const std::string_view fleet : SeedFleets()) {
     for (const SeedPhase phase : SeedPhases()) {
-      HIDANE_CHECK_OK(matrix.Add(fleet, phase, routing::Router::Policies()));
+      HIDANE_CHECK_OK(matrix.Add(fleet, phase, SimPolicies()));
     }
     HIDANE_CHECK_OK(AddGateways(matrix, fleet));
   }
@@ -108,7 +106,7 @@ Status AddProduct(const MatrixOptions& options, Builder& matrix) {
     for (const std::string& name : OrDefault<std::string>(options.phases, "sustained")) {
       HIDANE_TRY(const SeedPhase phase, ParseSeedPhase(name));
       for (const uint32_t gateways : OrDefault(options.gateways, 1u)) {
-        HIDANE_CHECK_OK(matrix.Add(fleet, phase, routing::Router::Policies(), gateways,
+        HIDANE_CHECK_OK(matrix.Add(fleet, phase, SimPolicies(), gateways,
                                    options.deltas.value_or(Deltas::kOn)));
       }
     }
@@ -119,7 +117,7 @@ Status AddProduct(const MatrixOptions& options, Builder& matrix) {
 }  // namespace
 
 Result<std::vector<Cell>> SeedMatrix(const MatrixOptions& options) {
-  const auto known = routing::Router::Policies();
+  const auto known = SimPolicies();
   for (const std::string& policy : options.policies) {
     if (std::ranges::find(known, policy) != known.end()) continue;
     return Fail(Code::kInvalidArgument, "no policy " + policy, "policy");

@@ -27,7 +27,6 @@ void Measure::OnSend(const Request& request, const Cluster& cluster, TimePoint n
     }
     last_counted_ = now;
   }
-  bounds_.Add(request);
   open_.emplace(request.id, static_cast<uint32_t>(records_.size()));
   records_.push_back({.arrival = request.arrival,
                       .before = request.waited,
@@ -37,8 +36,9 @@ void Measure::OnSend(const Request& request, const Cluster& cluster, TimePoint n
                       .counted = request.counted});
 }
 
-void Measure::OnLined(uint64_t id, Duration wait) {
-  records_[open_.at(id)].in_line += wait;
+void Measure::OnEnter(const Request& request, Duration wait) {
+  records_[open_.at(request.id)].in_line = wait;
+  bounds_.Add(request);
 }
 
 void Measure::OnFirstByte(uint64_t id, TimePoint now) {
@@ -72,9 +72,7 @@ void Measure::FillRow(const Cluster& cluster, Row& row) const {
   }
   row.hit_ratio = Ratio(cached, prompt);
   row.hit_ratio_believed = Ratio(believed, prompt);
-  uint64_t kv_tokens = 0;
-  for (uint32_t w = 0; w < cluster.size(); ++w) kv_tokens += cluster.engine(w).kv_capacity_tokens();
-  row.hit_ratio_bound = bounds_.Within(kv_tokens);
+  row.hit_ratio_bound = bounds_.Within(cluster.kv_capacity_tokens());
   FillTimes(row);
   FillRates(row);
   FillEngineTimes(cluster, row);

@@ -19,8 +19,8 @@ namespace hidane::sim {
 class Measure {
  public:
   void OnSend(const Request& request, const Cluster& cluster, TimePoint now);
-  /// It stood in the admission line for so long.
-  void OnLined(uint64_t id, Duration wait);
+  /// It goes to its gateway, after so long in the admission line.
+  void OnEnter(const Request& request, Duration wait);
   void OnFirstByte(uint64_t id, TimePoint now);
   void OnEnd(const Ending& ending, TimePoint now);
 

@@ -17,6 +17,8 @@ constexpr RowNumber kNumbers[] = {
     {"admission_wait_mean_s", &Row::admission_wait_mean_s},
     {"admission_wait_p99_s", &Row::admission_wait_p99_s},
     {"ttft_with_wait_p99_s", &Row::ttft_with_wait_p99_s},
+    {"quantum_turns", &Row::quantum_turns},
+    {"inside_fairness", &Row::inside_fairness},
     {"makespan_bound_s", &Row::makespan_bound_s},
     {"tpot_p50_s", &Row::tpot_p50_s},
     {"recompute_share", &Row::recompute_share},

@@ -28,6 +28,8 @@ struct Row {
   double ttft_p50_s = kUnknown, ttft_p99_s = kUnknown;  ///< without waiting in the admission line
   double admission_wait_mean_s = 0, admission_wait_p99_s = 0;
   double ttft_with_wait_p99_s = kUnknown;
+  double quantum_turns = kUnknown;     ///< of the working set; 0: no rotation
+  double inside_fairness = kUnknown;   ///< Jain's index of tenants' time in the working set
   double makespan_bound_s = kUnknown;  ///< cold bursts: the first prefills balanced over the fleet
   double tpot_p50_s = kUnknown;
   double recompute_share = kUnknown, static_prefill_share = kUnknown;

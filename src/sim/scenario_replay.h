@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -21,6 +22,7 @@ struct ReplayRun {
   std::string gpu = "8b-bf16-h100";
   uint32_t gateways = 1;
   Deltas deltas = Deltas::kOn;
+  std::optional<admission::Params> working_set;
   bool sdk_clients = false;  ///< they give up after 5 s and retry
 };
 

@@ -7,8 +7,10 @@
 
 #include "sim/cluster.h"
 #include "sim/gateway.h"
+#include "sim/gateways.h"
 #include "sim/measure.h"
 #include "sim/telemetry.h"
+#include "sim/working_sets.h"
 
 namespace hidane::sim {
 namespace {
@@ -53,6 +55,9 @@ class Simulation final : World, FleetControl {
   void Plan(Request request, bool from_next);
   void SendPlanned(uint64_t plan, TimePoint now);
   void SendNow(Request request, TimePoint now);
+  void Enter(uint64_t id, TimePoint now);
+  void GiveUp(uint64_t id, TimePoint now);
+  void EnterLetIn(TimePoint now);
   void EndStep(uint32_t worker, uint64_t life, TimePoint now);
   void Second(TimePoint now);
   Run Finish(TimePoint now);
@@ -65,6 +70,8 @@ class Simulation final : World, FleetControl {
   struct Live {
     Request request;
     uint32_t gateway;
+    TimePoint sent{};
+    bool in_line = false;  // of admission
   };
 
   const Setup& setup_;
@@ -74,6 +81,7 @@ class Simulation final : World, FleetControl {
   Operations operations_;
   Agreement agreement_;
   std::vector<Gateway> gateways_;
+  std::optional<WorkingSets> working_sets_;
   Measure measure_;
   std::map<uint64_t, Planned> planned_;  // by order of planning: sent when their time comes
   std::map<uint64_t, Live> live_;        // by id
@@ -89,19 +97,9 @@ class Simulation final : World, FleetControl {
 Status Simulation::Prepare() {
   if (setup_.engines.empty()) return Fail(Code::kInvalidArgument, "0 replicas", "replicas");
   if (setup_.gateways == 0) return Fail(Code::kInvalidArgument, "0 gateways", "gateways");
-  Gateway::Options options{.params = setup_.params,
-                           .health = setup_.health,
-                           .policy = setup_.policy,
-                           .wall = setup_.wall};
-  for (uint32_t g = 0; g < setup_.gateways; ++g) {
-    options.params.replica = g;
-    HIDANE_TRY(Gateway gateway, Gateway::Make(options, *this));
-    for (uint32_t w = 0; w < cluster_.size(); ++w) {
-      gateway.router().PutWorker(
-          {.id = WorkerId(w), .name = "engine-" + std::to_string(w), .model = {}}, TimePoint{});
-    }
-    gateways_.push_back(std::move(gateway));
-  }
+  HIDANE_TRY(gateways_, MakeGateways(setup_, cluster_, *this));
+  if (setup_.working_set)
+    working_sets_.emplace(*setup_.working_set, setup_.gateways, cluster_.kv_capacity_tokens());
   return {};
 }
 
@@ -137,11 +135,10 @@ void Simulation::Handle(const Event& event, TimePoint now) {
       return;
     case Kind::kDeltas:
       return agreement_.Deliver(event.id, gateways_, now);
+    case Kind::kEnter:
+      return Enter(event.id, now);
     case Kind::kPatience:
-      if (const auto at = live_.find(event.id); at != live_.end()) {
-        gateways_[at->second.gateway].GiveUp(event.id, now);
-      }
-      return;
+      return GiveUp(event.id, now);
   }
 }
 
@@ -172,16 +169,44 @@ void Simulation::SendNow(Request request, TimePoint now) {
   const uint64_t id = next_id_++;
   request.id = id;
   const auto gateway = static_cast<uint32_t>(id % gateways_.size());
-  const Live& live = live_.emplace(id, Live{std::move(request), gateway}).first->second;
+  Live& live = live_.emplace(id, Live{std::move(request), gateway, now}).first->second;
   measure_.OnSend(live.request, cluster_, now);
   if (live.request.patience > Duration{}) {
     agenda_.Push(now + live.request.patience, {.kind = Event::Kind::kPatience, .id = id});
   }
-  gateways_[gateway].Arrive(live.request, now);
+  live.in_line = working_sets_ && !working_sets_->Arrive(live.request, now);
+  if (!live.in_line) Enter(id, now);
+  EnterLetIn(now);
+}
+
+// As an event of its own: those let in are told from within a gateway that is busy with another.
+void Simulation::EnterLetIn(TimePoint now) {
+  if (!working_sets_) return;
+  for (const uint64_t id : working_sets_->TakeLetIn()) {
+    agenda_.Push(now, {.kind = Event::Kind::kEnter, .id = id});
+  }
+}
+
+void Simulation::Enter(uint64_t id, TimePoint now) {
+  const auto at = live_.find(id);
+  if (at == live_.end()) return;  // its client left the line
+  auto& [request, gateway, sent, in_line] = at->second;
+  in_line = false;
+  measure_.OnEnter(request, now - sent);
+  gateways_[gateway].Arrive(request, now);
+}
+
+void Simulation::GiveUp(uint64_t id, TimePoint now) {
+  const auto at = live_.find(id);
+  if (at == live_.end()) return;
+  if (at->second.in_line) return OnEnd({.id = id}, now);
+  gateways_[at->second.gateway].GiveUp(id, now);
 }
 
 void Simulation::OnEnd(const Ending& ending, TimePoint now) {
   measure_.OnEnd(ending, now);
+  if (working_sets_) working_sets_->Leave(ending.id, now);
+  EnterLetIn(now);
   const auto at = live_.find(ending.id);
   auto next = workload_.After({.request = at->second.request, .ok = ending.ok}, now);
   live_.erase(at);
@@ -228,6 +253,8 @@ void Simulation::Second(TimePoint now) {
     if (seconds_ % kScrapeEverySeconds == 0) ScrapeMetrics(cluster_, gateway.router(), now);
     gateway.Tick(now);
   }
+  if (working_sets_) working_sets_->Tick(now);
+  EnterLetIn(now);
   if (setup_.series_step > Duration{} && now % setup_.series_step == Duration{}) {
     samples_.push_back(SampleFleet(cluster_, gateways_.front().router(), now));
   }
@@ -242,18 +269,15 @@ Run Simulation::Finish(TimePoint now) {
   run.row.policy = setup_.policy;
   run.row.gateways = setup_.gateways;
   run.row.deltas = Name(setup_.deltas);
+  if (working_sets_) {
+    run.row.working_set = "on";
+    run.row.quantum_turns = setup_.working_set->quantum_turns;
+    run.row.inside_fairness = working_sets_->Fairness(now);
+  }
   if (const auto change = setup_.plan.first_change()) {
     run.row.recovery_s = measure_.RecoverySeconds(*change);
   }
-  Duration deciding{};
-  for (const Gateway& gateway : gateways_) {
-    run.decisions += gateway.decisions();
-    run.failovers += gateway.failovers();
-    deciding += gateway.decision_time();
-  }
-  if (deciding > Duration{}) {
-    run.row.decisions_per_s = static_cast<double>(run.decisions) / Seconds(deciding);
-  }
+  AddDecisions(gateways_, run);
   if (setup_.series_step > Duration{}) {
     run.series = measure_.MakeSeries(setup_.series_step, std::move(samples_));
     run.ttft_s = measure_.SortedTtfts();

@@ -1,9 +1,13 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "admission/working_set.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "routing/router.h"
@@ -20,11 +24,12 @@ namespace hidane::sim {
 struct Setup {
   std::vector<EngineOptions> engines;  ///< one a worker; mixed fleets are welcome
   uint32_t shared_cores = 0;           ///< > 0: engines are processes that share so many cores
-  std::string policy = "prefix";
+  std::string policy = "prefix";       ///< one of SimPolicies()
   routing::Params params;
   routing::HealthParams health;
   uint32_t gateways = 1;  ///< requests are dealt to them in turn
   Deltas deltas = Deltas::kOn;
+  std::optional<admission::Params> working_set;  ///< admission in front of the gateways
   FleetPlan plan;
   TimePoint until = TimePoint::max();  ///< ends then even if requests are under way
   Duration series_step{};  ///< > 0, whole seconds: Run::series with the fleet's part, Run::ttft_s
@@ -44,6 +49,9 @@ struct Run {
   uint64_t failovers = 0;
   TimePoint ended{};
 };
+
+/// Policies that a Setup may name: the product's, and `oracle`.
+std::span<const std::string_view> SimPolicies();
 
 /// Runs `workload` on the cluster in virtual time until the last answer. Deterministic: same setup
 /// and workload, same Run (but for what `wall` timed). kInvalidArgument (param `policy`,

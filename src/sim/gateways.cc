@@ -1,0 +1,69 @@
+#include "sim/gateways.h"
+
+#include <string>
+#include <utility>
+
+#include "sim/oracle.h"
+
+namespace hidane::sim {
+namespace {
+
+constexpr std::string_view kOracle = "oracle";
+
+Result<Gateway> MakeOne(const Gateway::Options& options, const Cluster& cluster, World& world) {
+  if (options.policy != kOracle) return Gateway::Make(options, world);
+  Gateway::Options product = options;
+  product.policy = "prefix";
+  HIDANE_TRY(Gateway gateway, Gateway::Make(product, world));
+  gateway.router().SetPolicy(kOracle, [&cluster](const routing::Params&) {
+    return MakeOracle(
+        [&cluster](WorkerId id) -> const Engine& { return cluster.engine(id.value()); });
+  });
+  return gateway;
+}
+
+}  // namespace
+
+std::span<const std::string_view> SimPolicies() {
+  static const std::vector<std::string_view> names = [] {
+    const auto product = routing::Router::Policies();
+    std::vector<std::string_view> all(product.begin(), product.end());
+    all.push_back(kOracle);
+    return all;
+  }();
+  return names;
+}
+
+Result<std::vector<Gateway>> MakeGateways(const Setup& setup, const Cluster& cluster,
+                                          World& world) {
+  if (setup.policy == kOracle && setup.gateways > 1) {
+    return Fail(Code::kInvalidArgument, "the oracle is one gateway", "gateways");
+  }
+  Gateway::Options options{
+      .params = setup.params, .health = setup.health, .policy = setup.policy, .wall = setup.wall};
+  std::vector<Gateway> gateways;
+  for (uint32_t g = 0; g < setup.gateways; ++g) {
+    options.params.replica = g;
+    HIDANE_TRY(Gateway gateway, MakeOne(options, cluster, world));
+    for (uint32_t w = 0; w < cluster.size(); ++w) {
+      gateway.router().PutWorker(
+          {.id = WorkerId(w), .name = "engine-" + std::to_string(w), .model = {}}, TimePoint{});
+    }
+    gateways.push_back(std::move(gateway));
+  }
+  return gateways;
+}
+
+void AddDecisions(std::span<const Gateway> gateways, Run& run) {
+  Duration deciding{};
+  for (const Gateway& gateway : gateways) {
+    run.decisions += gateway.decisions();
+    run.failovers += gateway.failovers();
+    deciding += gateway.decision_time();
+  }
+  if (deciding > Duration{}) {
+    run.row.decisions_per_s = static_cast<double>(run.decisions) / Seconds(deciding);
+  }
+}
+
+}  // namespace hidane::sim

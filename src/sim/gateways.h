@@ -1,0 +1,19 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "sim/cluster.h"
+#include "sim/gateway.h"
+#include "sim/simulation.h"
+
+namespace hidane::sim {
+
+/// The gateways of a setup, each knowing all workers. `cluster` and `world` outlive them.
+/// kInvalidArgument (param `policy`, `gateways`): the oracle is one gateway.
+Result<std::vector<Gateway>> MakeGateways(const Setup& setup, const Cluster& cluster, World& world);
+
+/// Adds up what they decided.
+void AddDecisions(std::span<const Gateway> gateways, Run& run);
+
+}  // namespace hidane::sim

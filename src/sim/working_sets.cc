@@ -1,0 +1,76 @@
+#include "sim/working_sets.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/rng.h"
+
+namespace hidane::sim {
+
+WorkingSets::WorkingSets(const admission::Params& params, uint32_t gateways, uint64_t kv_tokens)
+    : waiting_(gateways) {
+  for (uint32_t g = 0; g < gateways; ++g) {
+    sets_.emplace_back(params).SetCapacity(kv_tokens / gateways, TimePoint{});
+  }
+}
+
+bool WorkingSets::Arrive(const Request& request, TimePoint now) {
+  const prompt::Identity& prompt = request.prompt;
+  const uint64_t key = request.conversation == 0 ? 0 : prompt.k2();
+  const auto owner = static_cast<uint32_t>(Mix64(key == 0 ? request.id : key) % sets_.size());
+  const uint32_t prefix_tokens = prompt.BytesAt(prompt.k1_end);
+  const uint32_t own_tokens = prompt.tokens - prefix_tokens;
+  const admission::Verdict verdict = sets_[owner].Arrive(
+      {.conversation = key,
+       .prefix = prompt.k1(),
+       .prefix_tokens = prefix_tokens,
+       .own_tokens = own_tokens,
+       .tenant = request.tenant,
+       .cls = request.batch ? admission::Class::kBatch : admission::Class::kDefault},
+      now);
+  const auto at = std::ranges::lower_bound(tenants_, request.tenant);
+  if (at == tenants_.end() || *at != request.tenant) tenants_.insert(at, request.tenant);
+  open_.emplace(request.id, Open{owner, verdict.ticket, own_tokens + request.output_tokens});
+  if (verdict.kind == admission::Verdict::Kind::kGo) return true;
+  waiting_[owner].emplace(verdict.ticket.value(), request.id);
+  return false;
+}
+
+void WorkingSets::Leave(uint64_t id, TimePoint now) {
+  const auto at = open_.find(id);
+  if (at == open_.end()) return;
+  const Open open = at->second;
+  open_.erase(at);
+  waiting_[open.owner].erase(open.ticket.value());
+  sets_[open.owner].Done(open.ticket, open.own_tokens, now);
+}
+
+void WorkingSets::Tick(TimePoint now) {
+  for (admission::WorkingSet& set : sets_) set.Tick(now);
+}
+
+std::vector<uint64_t> WorkingSets::TakeLetIn() {
+  std::vector<uint64_t> ids;
+  for (size_t owner = 0; owner < sets_.size(); ++owner) {
+    for (const admission::Ticket ticket : sets_[owner].TakeLetIn()) {
+      const auto at = waiting_[owner].find(ticket.value());
+      ids.push_back(at->second);
+      waiting_[owner].erase(at);
+    }
+  }
+  return ids;
+}
+
+double WorkingSets::Fairness(TimePoint now) const {
+  double sum = 0, squares = 0;
+  for (const uint32_t tenant : tenants_) {
+    double inside = 0;
+    for (const admission::WorkingSet& set : sets_) inside += set.PlaceSeconds(tenant, now);
+    sum += inside;
+    squares += inside * inside;
+  }
+  if (squares <= 0) return std::numeric_limits<double>::quiet_NaN();
+  return sum * sum / (static_cast<double>(tenants_.size()) * squares);
+}
+
+}  // namespace hidane::sim
