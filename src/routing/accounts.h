@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/ids.h"
 #include "routing/params.h"
 
@@ -28,6 +29,7 @@ struct Account {
   uint64_t extra = 0;          ///< of them, where this is not the prefix's first home
   uint64_t conversations = 0;  ///< tokens of histories
   uint32_t homes = 0;          ///< prefixes at home here
+  TimePoint told_until{};      ///< prefills that other gateways told of keep it busy until then
   double load = 0;             ///< requests of late to them, each shared among its homes
 
   uint64_t assigned() const { return statics + conversations; }

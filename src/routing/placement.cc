@@ -11,7 +11,8 @@ PlacementTable::PlacementTable(const Params& params, Accounts& accounts, DeltaLo
       accounts_(accounts),
       log_(log),
       prefixes_(params.prefixes_max),
-      load_(params.share_halflife_s, params.share_requests_min) {}
+      load_(params.share_halflife_s, params.share_requests_min),
+      prefill_tokens_per_s_(params.prefill_tokens_per_s) {}
 
 void PlacementTable::PutWorker(const Member& member) {
   const Account* const known = accounts_.Find(member.id);
@@ -67,8 +68,8 @@ bool PlacementTable::WarmedElsewhere(uint64_t k1, const Member& member) const {
   return claim != nullptr && claim->lives && claim->stamp.replica != params_.replica;
 }
 
-WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s,
-                                 const Wait& wait) const {
+WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s, const Wait& wait,
+                                 TimePoint now) const {
   struct Option {
     const Account* account;
     double wait;
@@ -83,7 +84,8 @@ WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s,
       if ((must_fit && !fits) || (must_take && !a.member.takes_new)) continue;
       const double extra = static_cast<double>(a.extra) /
                            static_cast<double>(std::max<uint64_t>(a.member.capacity_tokens, 1));
-      options.push_back({&a, wait(a.member.id), Accounts::Fill(a) - extra});
+      const double told_s = std::max(0.0, Seconds(a.told_until - now));
+      options.push_back({&a, wait(a.member.id) + told_s, Accounts::Fill(a) - extra});
     }
     return !options.empty();
   };

@@ -53,7 +53,8 @@ class PlacementTable {
   /// Where a prefix without a home should live: of the workers where it fits (extra homes of
   /// others would make way) the least assigned one among those that could begin within
   /// `prefill_s`, what computing it takes, of the earliest. REQUIRES: there is a member.
-  WorkerId Propose(uint64_t k1, uint32_t tokens, double prefill_s, const Wait& wait) const;
+  WorkerId Propose(uint64_t k1, uint32_t tokens, double prefill_s, const Wait& wait,
+                   TimePoint now) const;
   /// Where a prefix goes whose homes are all out: the first in its rendezvous order that `usable`
   /// allows and that has room, else the first allowed; nullptr when there is none.
   const WorkerId* Refuge(uint64_t k1, uint32_t tokens,
@@ -68,6 +69,8 @@ class PlacementTable {
   /// A conversation with this prefix lives there, so the home must not be taken back.
   using InUse = std::function<bool(uint64_t k1, const Member& member)>;
   void SetInUse(InUse in_use) { in_use_ = std::move(in_use); }
+  /// What computing a prefix takes, to know what others' placements mean for their workers.
+  void SetPrefillRate(double tokens_per_s) { prefill_tokens_per_s_ = tokens_per_s; }
 
   /// REQUIRES: not a kConversation.
   void Merge(const Delta& delta, TimePoint now);
@@ -130,6 +133,7 @@ class PlacementTable {
   LruMap<Prefix> prefixes_;
   LoadShare load_;
   InUse in_use_;
+  double prefill_tokens_per_s_;
   TimePoint next_rebalance_{};
 };
 

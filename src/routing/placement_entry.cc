@@ -123,6 +123,10 @@ void PlacementTable::Merge(const Delta& delta, TimePoint now) {
   claim = {
       .worker = delta.worker, .stamp = delta.stamp, .lives = delta.kind != Delta::Kind::kDropHome};
   Sync(delta.key, prefix);
+  Account* const account = accounts_.FindKey(delta.worker);
+  if (account == nullptr || delta.kind == Delta::Kind::kDropHome) return;
+  const Duration prefill = FromSeconds(prefix.tokens / prefill_tokens_per_s_);
+  account->told_until = std::max(account->told_until, now) + prefill;
 }
 
 void PlacementTable::AppendSnapshot(std::vector<Delta>& out) const {

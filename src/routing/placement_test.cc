@@ -33,7 +33,7 @@ class Table {
                             const PlacementTable::Wait& wait, TimePoint now) {
     const auto homes = table_.Homes(k1);
     const WorkerId worker =
-        homes.empty() ? table_.Propose(k1, tokens, prefill_s, wait) : homes.front();
+        homes.empty() ? table_.Propose(k1, tokens, prefill_s, wait, now) : homes.front();
     table_.Serve(k1, tokens, worker, now);
     return Homes(k1);
   }
@@ -206,7 +206,7 @@ TEST(PlacementTest, AnOverfullWorkerHandsOnAsSoonAsAnotherHasRoom) {
   table->PutWorker(second);
   second.takes_new = true;
   table->PutWorker(second);
-  See(table, 7, 10'000, 5);
+  for (int at_s = 5; at_s < 10; ++at_s) See(table, 7, 10'000, at_s);
   EXPECT_LE(table.assigned_tokens(WorkerId(0)), 50'000u);
   EXPECT_LE(table.assigned_tokens(WorkerId(1)), 45'000u);
 }

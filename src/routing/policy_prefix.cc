@@ -96,6 +96,7 @@ void PrefixPolicy::OnMembers(WorkerSpan workers, TimePoint now) {
     if (joins) talks_.OnJoined(w->key);
   }
   talks_.Release(now);
+  if (!workers.empty()) table_.SetPrefillRate(workers.front()->speed.tokens_per_s());
 }
 
 std::vector<Delta> PrefixPolicy::Snapshot() const {

@@ -55,7 +55,8 @@ Choice PrefixChoice::Place(std::vector<Candidate>& considered) const {
     }
     return workers_[next++]->ledger.wait_s(query_.now);
   };
-  const WorkerId home = table_.Propose(query_.prompt.k1(), query_.k1_tokens, prefill_s, wait);
+  const WorkerId home =
+      table_.Propose(query_.prompt.k1(), query_.k1_tokens, prefill_s, wait, query_.now);
   if (!Consider(FindWorker(workers_, home), considered)) return Flee(considered);
   return {FindWorker(workers_, home), Rule::kPlaced};
 }

@@ -89,22 +89,28 @@ void PlacementTable::Shrink(Account& account) {
 }
 
 // A worker assigned more than it can hold thrashes for good; one cold prefill elsewhere is
-// cheaper, the least recently used prefix first. From the limit to the whole memory it stays:
-// that gap is the hysteresis.
+// cheaper. One prefix a second, the last in rendezvous order, so that gateways that see this at
+// the same time move the same one. From the limit to the whole memory it stays: that gap is the
+// hysteresis.
 void PlacementTable::MoveOut(Account& account) {
   const Member member = account.member;
   if (account.assigned() <= Accounts::Assignable(account)) return;
-  for (auto at = prefixes_.end(); at != prefixes_.begin();) {
-    auto& [k1, prefix] = *--at;
-    if (account.assigned() <= accounts_.Limit(account)) return;
+  Entry* last = nullptr;
+  for (Entry& entry : prefixes_) {
+    const auto& [k1, prefix] = entry;
     if (prefix.homes.empty() || prefix.homes.front() != member.id) continue;
     if (in_use_ && in_use_(k1, member)) continue;
-    if (prefix.homes.size() > 1) {
-      DropHome(k1, prefix, member);
-    } else if (const Account* to =
-                   NextHome(*at, [this](const Account& a) { return accounts_.Limit(a); })) {
-      Place(k1, prefix, to->member);
-    }
+    const bool later =
+        last == nullptr || RendezvousScore(k1, member) < RendezvousScore(last->first, member);
+    if (later) last = &entry;
+  }
+  if (last == nullptr) return;
+  auto& [k1, prefix] = *last;
+  if (prefix.homes.size() > 1) {
+    DropHome(k1, prefix, member);
+  } else if (const Account* to =
+                 NextHome(*last, [this](const Account& a) { return accounts_.Limit(a); })) {
+    Place(k1, prefix, to->member);
   }
 }
 
