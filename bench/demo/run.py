@@ -47,7 +47,12 @@ def measure_rates(a):
 def real_demo(a):
     out, err = finish(start([a.hidane, "up", "--demo-only", "--port", "0", "--json", "-"]), "up")
     rounds = re.search(r"(\d+) warm-up requests of each agent", err)
-    return {row["policy"]: row for row in json.loads(out)["rows"]}, int(rounds.group(1))
+    rows = {row["policy"]: row for row in json.loads(out)["rows"]}
+    failed = sum(row["errors"] for row in rows.values())
+    if failed:
+        sys.exit(f"bench-demo: {failed} requests of the real demo failed: no comparison. "
+                 "Is the machine busy?")
+    return rows, int(rounds.group(1))
 
 
 def simulate(a, rates, requests, warmups):
