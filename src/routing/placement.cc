@@ -30,8 +30,8 @@ void PlacementTable::TakeTopRanked(const Account& joined) {
       continue;
     }
     const double score = RendezvousScore(k1, member);
-    const bool heads = std::ranges::all_of(accounts_, [&](const Account& a) {
-      return a.member.id == member.id || RendezvousScore(k1, a.member) < score;
+    const bool heads = std::ranges::all_of(accounts_, [&, key = k1](const Account& a) {
+      return a.member.id == member.id || RendezvousScore(key, a.member) < score;
     });
     if (heads) Place(k1, prefix, member);
   }

@@ -131,12 +131,13 @@ void PlacementTable::Merge(const Delta& delta, TimePoint now) {
 
 void PlacementTable::AppendSnapshot(std::vector<Delta>& out) const {
   for (const auto& [k1, prefix] : prefixes_) {
-    const auto append = [&](const Claim& claim, Delta::Kind kind) {
+    const auto append = [&out, key = k1, tokens = prefix.tokens](const Claim& claim,
+                                                                 Delta::Kind kind) {
       if (claim.stamp.epoch == 0) return;
-      out.push_back({.key = k1,
+      out.push_back({.key = key,
                      .worker = claim.worker,
                      .stamp = claim.stamp,
-                     .tokens = prefix.tokens,
+                     .tokens = tokens,
                      .kind = kind});
     };
     append(prefix.first, Delta::Kind::kPlace);
