@@ -70,6 +70,7 @@ CommonOptions CommonOf(const Options& options) {
           .gpu = matrix.gpu,
           .seed = matrix.seed,
           .seeds = matrix.full ? sim::kFullSeeds : 1,
+          .requests = matrix.requests,
           .working_sets = options.working_sets,
           .quantums = options.quantums};
 }
@@ -153,7 +154,7 @@ void AddOptions(CLI::App& command, Options& o) {
   command.add_option("--gpu", m.gpu, "Model and GPUs of a replica");
   command
       .add_option("--requests", m.requests,
-                  "Counted requests of a closed loop, after 1,200 of warm-up")
+                  "Counted requests of a closed loop, after 1,200 of warm-up; of a trace: so many")
       ->check(CLI::Range(uint64_t{10}, uint64_t{100'000'000}));
   command.add_flag("--check-model", o.check_model,
                    "Sets the step model beside measured points and ends; exit code 1: too far off");

@@ -50,9 +50,10 @@ TraceReplay::TraceReplay(std::shared_ptr<const Trace> trace, const ReplayOptions
     for (const TraceTurn& turn : trace_->TurnsOf(session)) duration_ = std::max(duration_, turn.at);
   }
   total_ *= options_.overlay;
+  if (options_.requests > 0) total_ = std::min(total_, options_.requests);
   if (trace_->timed) {
     for (uint32_t copy = 0; copy < options_.overlay; ++copy) {
-      cursors_.push({FirstAt(copy, 0), copy, 0});
+      cursors_.push({StartOf(copy, 0).at, copy, 0});
     }
     return;
   }
@@ -65,18 +66,25 @@ TraceReplay::TraceReplay(std::shared_ptr<const Trace> trace, const ReplayOptions
   }
 }
 
-Duration TraceReplay::Offset(uint32_t copy) const {
-  // Copies begin within the first tenth, so that most of the run has the load of all of them.
-  constexpr int64_t kPart = 10;
-  return duration_ / (kPart * options_.overlay) * copy;
-}
-
 TimePoint TraceReplay::Scaled(Duration at) const {
   return Duration(static_cast<int64_t>(static_cast<double>(at.count()) / options_.time_scale));
 }
 
-TimePoint TraceReplay::FirstAt(uint32_t copy, uint32_t session) const {
-  return Scaled(trace_->turns[trace_->sessions[session].first_turn].at + Offset(copy));
+TraceReplay::Start TraceReplay::StartOf(uint32_t copy, uint32_t n) const {
+  const Duration offset = duration_ / options_.overlay * copy;
+  const auto first_at = [&](const TraceSession& session) {
+    return trace_->turns[session.first_turn].at;
+  };
+  const auto& sessions = trace_->sessions;
+  const auto begin = std::partition_point(sessions.begin(), sessions.end(),
+                                          [&](const auto& s) { return first_at(s) < offset; });
+  uint64_t session = static_cast<uint64_t>(begin - sessions.begin()) + n;
+  Duration shift = -offset;
+  if (session >= sessions.size()) {
+    session -= sessions.size();
+    shift += duration_;
+  }
+  return {static_cast<uint32_t>(session), shift, Scaled(first_at(sessions[session]) + shift)};
 }
 
 std::optional<Request> TraceReplay::Next() {
@@ -85,30 +93,31 @@ std::optional<Request> TraceReplay::Next() {
 }
 
 std::optional<Request> TraceReplay::NextTimed() {
-  if (cursors_.empty()) return std::nullopt;
+  if (cursors_.empty() || Enough()) return std::nullopt;
   Cursor cursor = cursors_.top();
   cursors_.pop();
-  Request request = Open(cursor.copy, cursor.session, cursor.at);
-  if (++cursor.session < trace_->sessions.size()) {
-    cursor.at = FirstAt(cursor.copy, cursor.session);
+  const Start start = StartOf(cursor.copy, cursor.begun);
+  Request request = Open(cursor.copy, start.session, start.shift, start.at);
+  if (++cursor.begun < trace_->sessions.size()) {
+    cursor.at = StartOf(cursor.copy, cursor.begun).at;
     cursors_.push(cursor);
   }
   return request;
 }
 
 std::optional<Request> TraceReplay::Begin(TimePoint now) {
-  if (begun_ == order_.size()) return std::nullopt;
+  if (begun_ == order_.size() || Enough()) return std::nullopt;
   const uint64_t next = order_[begun_++];
   const uint64_t sessions = trace_->sessions.size();
-  return Open(static_cast<uint32_t>(next / sessions), static_cast<uint32_t>(next % sessions), now);
+  return Open(static_cast<uint32_t>(next / sessions), static_cast<uint32_t>(next % sessions),
+              Duration{}, now);
 }
 
-Request TraceReplay::Open(uint32_t copy, uint32_t session, TimePoint at) {
+Request TraceReplay::Open(uint32_t copy, uint32_t session, Duration shift, TimePoint at) {
   const TraceSession& of = trace_->sessions[session];
   const TraceTurn& first = trace_->TurnsOf(of)[0];
-  Client client{.session = session,
-                .offset = Offset(copy),
-                .prompt = PromptBuilder(copy == 0 ? 0 : Mix64(copy))};
+  Client client{
+      .session = session, .shift = shift, .prompt = PromptBuilder(copy == 0 ? 0 : Mix64(copy))};
   client.prompt.Apply(*trace_, first);
   const uint64_t k2 = first.k2_end == 0 ? 0 : client.prompt.chain()[first.k2_end - 1];
   client.tenant = of.tenant != TraceSession::kNoTenant
@@ -150,7 +159,7 @@ std::optional<Request> TraceReplay::After(const Finished& done, TimePoint now) {
   }
   const TraceTurn& turn = turns[client.turn];
   const TimePoint thought = now + Scaled(std::min(turn.think, options_.think_max));
-  const TimePoint recorded = turn.at > Duration{} ? Scaled(turn.at + client.offset) : TimePoint{};
+  const TimePoint recorded = turn.at > Duration{} ? Scaled(turn.at + client.shift) : TimePoint{};
   return Send(client, conversation, std::max(thought, recorded));
 }
 

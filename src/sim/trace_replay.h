@@ -14,7 +14,8 @@ struct ReplayOptions {
   uint64_t seed = 1;
   uint32_t tenants = 16;   ///< that sessions without one are dealt to, by seed
   double time_scale = 1;   ///< > 0: 2 sends in half the time; think times shrink alike
-  uint32_t overlay = 1;    ///< >= 1: copies that share no text, shifted against each other
+  uint32_t overlay = 1;    ///< >= 1: copies that share no text, turned against each other in time
+  uint64_t requests = 0;   ///< no session begins after so many; 0: no bound
   uint32_t sessions = 64;  ///< at a time, of a trace without times; a new one when one ends
   Duration think_max = Duration::max();  ///< longer think times are cut to it
   double uncounted = 0;                  ///< share of the requests that warm up
@@ -26,6 +27,7 @@ struct ReplayOptions {
 /// a place is free. Every later turn waits for the answer to the one before and its think time, and
 /// is never sent before its own time.
 ///
+/// Copies: copy c of n begins c/n into the trace and ends with what comes before that.
 /// Order: as the trace has it; sessions without times are shuffled by seed.
 /// Answers: where the next prompt goes on with the answer, its blocks are told to the engine.
 class TraceReplay final : public Workload {
@@ -43,7 +45,7 @@ class TraceReplay final : public Workload {
   struct Client {
     uint32_t session = 0;
     uint32_t turn = 0;  // the next to be sent
-    Duration offset{};  // of the copy
+    Duration shift{};   // of the copy's times against the trace's
     uint32_t tenant = 0;
     PromptBuilder prompt;  // of `turn`
   };
@@ -51,7 +53,7 @@ class TraceReplay final : public Workload {
   struct Cursor {
     TimePoint at{};
     uint32_t copy = 0;
-    uint32_t session = 0;
+    uint32_t begun = 0;  // sessions
     bool operator>(const Cursor& other) const {
       return at != other.at ? at > other.at : copy > other.copy;
     }
@@ -60,12 +62,18 @@ class TraceReplay final : public Workload {
   std::optional<Request> NextTimed();
   /// The next session in shuffled order; nullopt: all have begun.
   std::optional<Request> Begin(TimePoint now);
-  Request Open(uint32_t copy, uint32_t session, TimePoint at);
+  Request Open(uint32_t copy, uint32_t session, Duration shift, TimePoint at);
   /// The client's turn, and moves the client to the one after it.
   Request Send(Client& client, uint64_t conversation, TimePoint at);
   TimePoint Scaled(Duration at) const;
-  TimePoint FirstAt(uint32_t copy, uint32_t session) const;
-  Duration Offset(uint32_t copy) const;
+  /// The n-th session that a copy begins, and when.
+  struct Start {
+    uint32_t session;
+    Duration shift;
+    TimePoint at;
+  };
+  Start StartOf(uint32_t copy, uint32_t n) const;
+  bool Enough() const { return options_.requests > 0 && sent_ >= options_.requests; }
 
   std::shared_ptr<const Trace> trace_;
   ReplayOptions options_;

@@ -80,7 +80,16 @@ TEST(TraceReplay, CopiesShareNoBlockAndComeMergedByTime) {
   }
   EXPECT_EQ(first_blocks.size(), 5u);
   for (const auto& [block, times] : first_blocks) EXPECT_EQ(times, 3);
-  EXPECT_EQ(last, milliseconds(10'800));  // the last copy begins 4/50 of the duration later
+  // Copy 1 of 5 begins 2 s into the trace: 3 s and 10 s, and then the next round's 1 s.
+  EXPECT_EQ(requests[0].arrival, milliseconds(1000));
+  EXPECT_EQ(requests[1].arrival, milliseconds(1000));
+  EXPECT_LE(last, milliseconds(10'000));
+}
+
+TEST(TraceReplay, NoSessionBeginsAfterEnoughRequests) {
+  TraceReplay replay(Shared(kTimed), {.overlay = 5, .requests = 4});
+  EXPECT_EQ(replay.requests(), 4u);
+  EXPECT_EQ(AllNext(replay).size(), 4u);
 }
 
 TEST(TraceReplay, ATurnWaitsForTheAnswerAndForItsOwnTime) {
