@@ -118,8 +118,10 @@ Result<std::vector<SimCell>> TraceCells(const TraceOptions& options, const Commo
   HIDANE_TRY(sim::Trace trace, sim::ReadTrace(options.file));
   sim::ReplayRun run;
   run.trace = std::make_shared<const sim::Trace>(std::move(trace));
-  run.replay = {
-      .time_scale = options.time_scale, .overlay = options.overlay, .sessions = options.sessions};
+  run.replay = {.time_scale = options.time_scale,
+                .overlay = options.overlay,
+                .requests = common.requests,
+                .sessions = options.sessions};
   run.phase = TitleOf(options.file);
   run.sdk_clients = options.clients == "sdk";
   std::vector<SimCell> cells;

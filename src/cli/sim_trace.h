@@ -32,7 +32,7 @@ struct CommonOptions {
   std::string gpu;
   uint64_t seed = 1;
   uint32_t seeds = 1;
-  uint64_t requests = 0;  ///< 0: the scenario's own
+  uint64_t requests = 0;                  ///< 0: the scenario's own
   std::vector<std::string> working_sets;  ///< `on`, `off`; empty: `off`
   std::vector<uint32_t> quantums = {20};  ///< where it is on; 0: no rotation
 };
