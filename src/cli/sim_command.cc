@@ -13,10 +13,9 @@
 #include "cli/signals.h"
 #include "cli/sim_demo.h"
 #include "cli/sim_jobs.h"
+#include "cli/sim_plan.h"
 #include "cli/sim_table.h"
 #include "cli/sim_trace.h"
-#include "cli/version.h"
-#include "load/report.h"
 #include "sim/matrix.h"
 #include "sim/model_check.h"
 
@@ -28,23 +27,11 @@ struct Options {
   TraceOptions trace;
   SimDemoOptions demo;
   bool check_model = false;
+  PlanOptions plan;
   std::string scenario = "seed", deltas, json, html;
   std::vector<std::string> working_sets;
   std::vector<uint32_t> quantums = {20};
 };
-
-std::string MetaJson(const Options& options, const SimEffort& effort) {
-  JsonWriter w;
-  w.BeginObject();
-  for (const auto& [key, value] :
-       load::MakeMeta({Version(), Commit()}, "sim", options.matrix.seed, CommandLine())) {
-    key == "seed" ? w.Key(key).Raw(value) : w.Field(key, value);
-  }
-  w.Field("runs", effort.runs).Field("events", effort.events).Field("engine_steps", effort.steps);
-  w.Field("wall_s", effort.wall_s).Field("events_per_s", effort.events / effort.wall_s);
-  w.EndObject();
-  return w.Take();
-}
 
 std::vector<SimCell> JobsOf(const std::vector<sim::Cell>& cells) {
   std::vector<SimCell> jobs;
@@ -114,6 +101,9 @@ Status ReadDeltas(Options& options) {
 Exit Run(Options& options) {
   BlockStopSignals();
   if (const auto read = ReadDeltas(options); !read) return Report(read.error());
+  if (options.plan.wanted) {
+    return RunPlan(options.plan, CommonOf(options), options.json);
+  }
   if (options.trace.describe) return DescribeOnly(options.trace);
   if (options.check_model) return CheckModelOnly();
   const auto cells = CellsOf(options);
@@ -126,7 +116,7 @@ Exit Run(Options& options) {
   std::FILE* const out = options.json == "-" ? stderr : stdout;
   fmt::print(out, "{}\n{} runs in {:.1f} s, {:.2f} M events/s\n", SimTable(*rows), effort.runs,
              effort.wall_s, effort.events / effort.wall_s / 1e6);
-  const std::string meta = MetaJson(options, effort);
+  const std::string meta = SimMeta(options.matrix.seed, effort);
   Status written;
   if (!options.json.empty()) written = WriteDocument(options.json, SimJson(meta, *rows));
   if (written && !options.html.empty()) written = WriteDocument(options.html, html.Page(meta));
@@ -163,7 +153,8 @@ void AddOptions(CLI::App& command, Options& o) {
                    "All policies, fleets and phases, longer, 5 seeds: means with "
                    "95 % intervals");
   command.add_option("--json", o.json, "Also write the rows as JSON to this file; - is stdout");
-  command.add_option("--html", o.html, "Also write a page with charts to this file");
+  command.add_option("--html", o.html, "Also write a page with charts to this file")
+      ->type_name("FILE");
 }
 
 }  // namespace
@@ -176,6 +167,7 @@ void AddSim(CLI::App& app, Exit& exit) {
   AddOptions(*command, *options);
   AddTraceOptions(*command, options->trace);
   AddSimDemoOptions(*command, options->demo);
+  AddPlanOptions(*command, options->plan);
   command->footer(
       "Without --fleet, --phase, --gateways or --deltas: the standard matrix.\n"
       "Examples:\n"
@@ -184,6 +176,8 @@ void AddSim(CLI::App& app, Exit& exit) {
       "  hidane sim --policy round_robin prefix --fleet 16x80 8x100 --phase sustained\n"
       "  hidane sim --policy prefix --gateways 1 2 4 16 --deltas late --json rows.json\n"
       "  hidane sim --phase sustained replica_loss --html report.html\n"
+      "  hidane sim --plan --tenants 80 --static-tokens 27000 --rate 30 --gpu h100 "
+      "--model 8b-bf16 --slo-ttft 1s\n"
       "  hidane sim --trace conversation_trace.jsonl.gz --replicas 8 64 --kv-tokens 500000\n"
       "  hidane sim --scenario agents --phase 85 120");
   command->callback([options, &exit] { exit = Run(*options); });

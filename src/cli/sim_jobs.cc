@@ -6,8 +6,12 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json_out.h"
+#include "cli/command.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
+#include "cli/version.h"
+#include "load/report.h"
 
 namespace hidane::cli {
 namespace {
@@ -31,6 +35,19 @@ class Progress {
 };
 
 }  // namespace
+
+std::string SimMeta(uint64_t seed, const SimEffort& effort) {
+  JsonWriter w;
+  w.BeginObject();
+  for (const auto& [key, value] :
+       load::MakeMeta({Version(), Commit()}, "sim", seed, CommandLine())) {
+    key == "seed" ? w.Key(key).Raw(value) : w.Field(key, value);
+  }
+  w.Field("runs", effort.runs).Field("events", effort.events).Field("engine_steps", effort.steps);
+  w.Field("wall_s", effort.wall_s).Field("events_per_s", effort.events / effort.wall_s);
+  w.EndObject();
+  return w.Take();
+}
 
 Result<std::vector<sim::Summary>> RunJobs(const std::vector<SimCell>& cells, SimEffort& effort,
                                           sim::HtmlReport* report) {

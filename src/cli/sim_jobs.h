@@ -36,6 +36,9 @@ struct SimEffort {
   double wall_s = 0;
 };
 
+/// The `meta` object of a result document (contracts section 4).
+std::string SimMeta(uint64_t seed, const SimEffort& effort);
+
 /// Runs all, one row a cell, with a progress line; each is added to `report` unless that is
 /// nullptr. kCancelled: the user stopped it.
 Result<std::vector<sim::Summary>> RunJobs(const std::vector<SimCell>& cells, SimEffort& effort,

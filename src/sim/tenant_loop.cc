@@ -24,6 +24,7 @@ TenantLoop::TenantLoop(const TenantLoopOptions& options)
       loop_rng_(Mix64(options.seed)),
       burst_rng_(Mix64(options.seed) + 1),
       churn_rng_(Mix64(options.seed) + 2),
+      arrival_rng_(Mix64(options.seed) + 3),
       next_tenant_(options.tenants) {
   for (uint32_t t = 0; t < options.tenants; ++t) tenants_.push_back(t);
   unseen_ = tenants_;
@@ -34,6 +35,7 @@ TenantLoop::TenantLoop(const TenantLoopOptions& options)
 
 // The clients of the loop begin together; the burst comes when its time does.
 std::optional<Request> TenantLoop::Next() {
+  if (open() && sent_ < options_.requests) return Loop(NextArrival());
   if (sent_ < std::min<uint64_t>(options_.concurrency, options_.requests)) return Loop(TimePoint{});
   if (burst_ == options_.burst) return std::nullopt;
   ++burst_;
@@ -51,7 +53,14 @@ std::optional<Request> TenantLoop::After(const Finished& done, TimePoint now) {
     again.waited += again.arrival - last.arrival;
     return again;
   }
+  if (open()) return std::nullopt;
   return Loop(now);
+}
+
+TimePoint TenantLoop::NextArrival() {
+  const double slower = sent_ < options_.uncounted / 2 ? 2 : 1;
+  const double gap_s = DrawWeibull(arrival_rng_, 1, slower / options_.rate_per_s);  // exponential
+  return arrived_ += FromSeconds(gap_s);
 }
 
 std::optional<Request> TenantLoop::Loop(TimePoint now) {

@@ -23,6 +23,9 @@ struct TenantLoopOptions {
 
   // A closed loop.
   uint32_t concurrency = 100;
+  /// > 0: an open loop instead, Poisson arrivals of so many requests a second. The first half of
+  /// the uncounted ones come at half the rate, so that cold caches leave no line behind.
+  double rate_per_s = 0;
   uint64_t requests = 0;     ///< sent in all, retries aside; 0: no loop
   uint64_t uncounted = 0;    ///< the first of them; these begin with one of each tenant
   TimePoint counted_from{};  ///< and whatever is sent before this
@@ -36,9 +39,9 @@ struct TenantLoopOptions {
 };
 
 /// Tenants that each begin every prompt with their own long static prefix: clients in a closed
-/// loop, each drawing a tenant for every request, and a burst. The n-th request of the loop is
-/// the same whatever the cluster does. A client whose request fails sends it anew, at once and
-/// then after 0.5 s doubling, kAttemptsMax times in all.
+/// loop, each drawing a tenant for every request, or arrivals at random, and a burst. The n-th
+/// request of the loop is the same whatever the cluster does. A client whose request fails sends it
+/// anew, at once and then after 0.5 s doubling, kAttemptsMax times in all.
 class TenantLoop final : public Workload {
  public:
   static constexpr uint32_t kAttemptsMax = 5;
@@ -47,8 +50,11 @@ class TenantLoop final : public Workload {
   std::string_view name() const override { return "tenant loop"; }
   std::optional<Request> Next() override;
   std::optional<Request> After(const Finished& done, TimePoint now) override;
+  uint64_t sent() const { return sent_; }  ///< by the loop, retries aside
 
  private:
+  bool open() const { return options_.rate_per_s > 0; }
+  TimePoint NextArrival();
   std::optional<Request> Loop(TimePoint now);
   uint32_t DrawTenant(Rng& rng);
   Request Draw(uint32_t tenant, Rng& rng, TimePoint at);
@@ -57,16 +63,17 @@ class TenantLoop final : public Workload {
 
   TenantLoopOptions options_;
   Weighted popularity_;
-  Rng loop_rng_, burst_rng_, churn_rng_;
+  Rng loop_rng_, burst_rng_, churn_rng_, arrival_rng_;
   std::vector<uint32_t> tenants_;  // by rank of popularity
   std::vector<uint32_t> unseen_;   // in the order in which the warm-up will show them, last first
   boost::unordered_flat_map<uint32_t, prompt::Identity> prompts_;
   uint32_t next_tenant_;
   uint32_t vacant_ = 0;  // the rank whose tenant has left
   uint64_t churned_ = 0;
-  uint64_t sent_ = 0;   // by the loop
-  uint32_t burst_ = 0;  // sent of the burst
-  uint64_t own_ = 0;    // of own texts so far
+  uint64_t sent_ = 0;    // by the loop
+  TimePoint arrived_{};  // the last of an open loop
+  uint32_t burst_ = 0;   // sent of the burst
+  uint64_t own_ = 0;     // of own texts so far
 };
 
 }  // namespace hidane::sim
