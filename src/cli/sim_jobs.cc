@@ -24,12 +24,14 @@ class Progress {
     const std::string left =
         done == 0 ? "" : fmt::format(", {:.0f} s left", wall_s() / done * (runs_ - done));
     line_.Show(fmt::format("sim: {}/{} runs{}: {}", done, runs_, left, job.label));
-    return !WaitForStop(std::chrono::milliseconds(0));
+    stopped_ = stopped_ || WaitForStop(std::chrono::milliseconds(0));
+    return !stopped_;
   }
   double wall_s() const { return Seconds(SteadyClock().Now() - begun_); }
 
  private:
   uint64_t runs_;
+  bool stopped_ = false;  // a signal is told once
   TimePoint begun_ = SteadyClock().Now();
   ProgressLine line_;
 };
