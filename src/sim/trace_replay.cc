@@ -136,8 +136,9 @@ Request TraceReplay::Send(Client& client, uint64_t conversation, TimePoint at) {
   request.arrival = at;
   request.tenant = client.tenant;
   request.conversation = conversation;
-  request.counted =
-      static_cast<double>(sent_++) >= options_.uncounted * static_cast<double>(total_);
+  const double warm_up = options_.uncounted * static_cast<double>(total_);
+  const bool winds_down = warm_up > 0 && !trace_->timed && begun_ == order_.size();
+  request.counted = static_cast<double>(sent_++) >= warm_up && !winds_down;
   request.output_tokens = turn.output_tokens;
   request.prompt = IdentityOf(client.prompt, turn);
   if (++client.turn < turns.size()) {

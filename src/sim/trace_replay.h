@@ -18,7 +18,9 @@ struct ReplayOptions {
   uint64_t requests = 0;   ///< no session begins after so many; 0: no bound
   uint32_t sessions = 64;  ///< at a time, of a trace without times; a new one when one ends
   Duration think_max = Duration::max();  ///< longer think times are cut to it
-  double uncounted = 0;                  ///< share of the requests that warm up
+  /// Share of the requests that warm up. If > 0, of a trace without times also those are not
+  /// counted that are sent after the last session began: ever fewer clients are at work then.
+  double uncounted = 0;
 };
 
 /// Sends what a trace holds.

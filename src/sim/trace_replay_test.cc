@@ -132,7 +132,7 @@ TEST(TraceReplay, ASessionBeginsWhenOneEnds) {
     now += seconds(1);
   }
   EXPECT_EQ(sent, 10u);
-  EXPECT_EQ(counted, 8u);
+  EXPECT_EQ(counted, 6u) << "two warm up; two follow when no session is left to begin";
   EXPECT_EQ(conversations.size(), 5u);
 }
 
