@@ -1,0 +1,99 @@
+// The policy `prefix` as its users see it: where conversations go, and what Explain shows.
+#include "routing/prefix_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "routing/router.h"
+#include "routing/routing_test_util.h"
+
+namespace hidane::routing {
+namespace {
+
+constexpr uint32_t kStatic = 6'400;
+
+class Fleet4 {
+ public:
+  Fleet4() {
+    for (uint32_t w = 0; w < 4; ++w) router.PutWorker(TestWorker(w, 100'000), now);
+  }
+  // One turn of conversation `talk`, whose prompt then has `history` tokens behind its first
+  // message; answered at once.
+  Decision Turn(uint64_t talk, uint32_t history) {
+    std::vector<TestPart> parts{{1, kStatic}, {Mix64(talk), 64}};
+    for (uint32_t at = 0; at < history; at += 640) parts.push_back({Mix64(talk * 1'000 + at), 640});
+    const auto prompt = MakePrompt(parts);
+    now += FromSeconds(0.5);
+    Decision d = *router.Route({.identity = prompt, .max_tokens = 50}, now);
+    router.OnFirstByte(d.ticket, now);
+    router.OnDone(d.ticket, End::kComplete, now);
+    return d;
+  }
+  std::vector<uint64_t> Assigned() const {
+    std::vector<uint64_t> tokens;
+    for (const WorkerView& v : router.Workers(now)) tokens.push_back(v.assigned_tokens);
+    return tokens;
+  }
+
+  Router router;
+  TimePoint now = At(1);
+};
+
+TEST(PrefixChoiceTest, ConversationsSettleByMemoryStayAndFillNoWorkerBeyondItsLimit) {
+  Fleet4 f;
+  std::map<uint64_t, WorkerId> home;
+  std::set<WorkerId> used;
+  for (uint32_t turn = 0; turn < 20; ++turn) {
+    for (uint64_t talk = 0; talk < 12; ++talk) {
+      const Decision d = f.Turn(talk, turn * 1'280);
+      if (turn > 1) EXPECT_EQ(d.worker, home[talk]) << "talk " << talk << " turn " << turn;
+      if (turn > 1) EXPECT_EQ(d.rule, Rule::kSticky);
+      home[talk] = d.worker;
+      used.insert(d.worker);
+    }
+  }
+  EXPECT_EQ(used.size(), 4u) << "a prefix that all share is soon at home where there is room";
+  for (const uint64_t tokens : f.Assigned()) EXPECT_LE(tokens, 100'000u);
+}
+
+TEST(PrefixChoiceTest, PromptsThatComeOnceTakeNoMemoryOfTheirOwn) {
+  Fleet4 f;
+  for (uint64_t talk = 0; talk < 200; ++talk) f.Turn(talk, 0);
+  uint64_t sum = 0;
+  for (const uint64_t tokens : f.Assigned()) sum += tokens;
+  EXPECT_EQ(sum % kStatic, 0u) << "homes of the prefix, nothing else";
+}
+
+TEST(PrefixChoiceTest, AConversationWhoseWorkerIsLostSettlesElsewhereAndIsCountedThere) {
+  Fleet4 f;
+  for (uint32_t turn = 0; turn < 10; ++turn) f.Turn(1, turn * 640);
+  const WorkerId lost = f.Turn(1, 6'400).worker;
+  f.router.RemoveWorker(lost, f.now);
+  const Decision d = f.Turn(1, 7'040);
+  EXPECT_NE(d.worker, lost);
+  EXPECT_EQ(f.Turn(1, 7'680).worker, d.worker);
+  uint64_t sum = 0;
+  for (const uint64_t tokens : f.Assigned()) sum += tokens;
+  EXPECT_GE(sum, kStatic + 7'680u);
+}
+
+TEST(PrefixChoiceTest, ExplainShowsTheDecisionAndChangesNothing) {
+  Fleet4 f;
+  for (uint64_t talk = 0; talk < 5; ++talk) f.Turn(talk, 640);
+  const auto prompt = TenantPrompt(9, kStatic, 1, 64);
+  const auto before = f.Assigned();
+  const Decision shown = *f.router.Explain({.identity = prompt}, f.now);
+  const Decision again = *f.router.Explain({.identity = prompt}, f.now);
+  EXPECT_EQ(f.Assigned(), before);
+  EXPECT_EQ(shown.worker, again.worker);
+  const Decision made = *f.router.Route({.identity = prompt}, f.now);
+  EXPECT_EQ(made.worker, shown.worker);
+  EXPECT_EQ(made.rule, Rule::kPlaced);
+  EXPECT_EQ(made.ttft.total(), shown.ttft.total());
+  EXPECT_EQ(made.flight, shown.flight);
+}
+
+}  // namespace
+}  // namespace hidane::routing
