@@ -74,6 +74,12 @@ Choice PrefixChoice::Settle(std::vector<Candidate>& considered) const {
 // It stays unless another worker with room for its history is cheaper though it computes it anew.
 Choice PrefixChoice::Continue(WorkerState* last, std::vector<Candidate>& considered) const {
   Consider(last, considered);
+  if (Overfull(*last)) {
+    std::vector<Candidate> others;
+    ConsiderRoomiest(query_.prompt_tokens - query_.k1_tokens, 0.5, others);
+    considered.insert(considered.end(), others.begin(), others.end());
+    if (!others.empty()) return {Cheapest(others).worker, Rule::kBalance};
+  }
   const Candidate here = considered.front();
   if (here.ttft.wait + here.ttft.kv_wait <= params_.near_tie_s) return {last, Rule::kSticky};
   const uint64_t own = query_.prompt_tokens - query_.k1_tokens;
@@ -86,6 +92,12 @@ Choice PrefixChoice::Continue(WorkerState* last, std::vector<Candidate>& conside
   }
   const Choice best = Cheapest(considered);
   return {best.worker, best.worker == last ? Rule::kSticky : Rule::kBalance};
+}
+
+// More lives there than fits: one history computed anew elsewhere, or histories evicted for good.
+bool PrefixChoice::Overfull(const WorkerState& worker) const {
+  const Account& account = *accounts_.Find(worker.spec.id);
+  return query_.has_history() && account.assigned() > Accounts::Assignable(account);
 }
 
 Choice PrefixChoice::Balance(std::vector<Candidate>& considered) const {

@@ -40,6 +40,7 @@ class PrefixChoice {
   void ConsiderHomes(std::vector<Candidate>& considered) const;
   void ConsiderRoomiest(uint64_t tokens, double within, std::vector<Candidate>& considered) const;
   void ConsiderSpare(std::vector<Candidate>& considered) const;
+  bool Overfull(const WorkerState& worker) const;
   uint64_t Needed(const Account& account, uint64_t tokens) const;
   bool IsHome(WorkerId id) const;
   Choice Cheapest(const std::vector<Candidate>& considered) const;

@@ -41,21 +41,23 @@ class Fleet4 {
   TimePoint now = At(1);
 };
 
-TEST(PrefixChoiceTest, ConversationsSettleByMemoryStayAndFillNoWorkerBeyondItsLimit) {
+TEST(PrefixChoiceTest, ConversationsStayUntilTheirWorkerIsFullAndMoveWhereThereIsRoom) {
   Fleet4 f;
   std::map<uint64_t, WorkerId> home;
   std::set<WorkerId> used;
+  int moves = 0;
   for (uint32_t turn = 0; turn < 20; ++turn) {
     for (uint64_t talk = 0; talk < 12; ++talk) {
       const Decision d = f.Turn(talk, turn * 1'280);
-      if (turn > 1) EXPECT_EQ(d.worker, home[talk]) << "talk " << talk << " turn " << turn;
-      if (turn > 1) EXPECT_EQ(d.rule, Rule::kSticky);
+      moves += turn > 0 && d.worker != home[talk];
       home[talk] = d.worker;
       used.insert(d.worker);
     }
   }
   EXPECT_EQ(used.size(), 4u) << "a prefix that all share is soon at home where there is room";
-  for (const uint64_t tokens : f.Assigned()) EXPECT_LE(tokens, 100'000u);
+  EXPECT_LE(moves, 12) << "of 228 turns";
+  // A turn that grows over the memory is seen at the next one.
+  for (const uint64_t tokens : f.Assigned()) EXPECT_LE(tokens, 105'000u);
 }
 
 TEST(PrefixChoiceTest, PromptsThatComeOnceTakeNoMemoryOfTheirOwn) {
