@@ -2,9 +2,30 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 namespace hidane::routing {
+namespace {
+
+struct Option {
+  const Account* account;
+  double wait;
+  double fill;
+};
+
+// Asking a thousand workers for their queues costs more than the rest of a decision; the least
+// filled ones will do.
+void KeepLeastFilled(std::vector<Option>& options) {
+  constexpr size_t kMost = 64;
+  if (options.size() <= kMost) return;
+  const auto end = options.begin() + kMost;
+  std::ranges::nth_element(options, end, {}, [](const Option& o) {
+    return std::pair(o.fill, o.account->member.id);  // no ties: the same everywhere
+  });
+  options.erase(end, options.end());
+}
+
+}  // namespace
 
 PlacementTable::PlacementTable(const Params& params, Accounts& accounts, DeltaLog& log)
     : params_(params),
@@ -70,11 +91,6 @@ bool PlacementTable::WarmedElsewhere(uint64_t k1, const Member& member) const {
 
 WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s, const Wait& wait,
                                  TimePoint now) const {
-  struct Option {
-    const Account* account;
-    double wait;
-    double fill;
-  };
   const auto score = [k1](const Option& o) { return RendezvousScore(k1, o.account->member); };
   std::vector<Option> options;
   options.reserve(accounts_.size());
@@ -82,10 +98,9 @@ WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s,
     for (const Account& a : accounts_) {
       const bool fits = a.assigned() - a.extra + tokens <= accounts_.Limit(a);
       if ((must_fit && !fits) || (must_take && !a.member.takes_new)) continue;
-      const double extra = static_cast<double>(a.extra) /
-                           static_cast<double>(std::max<uint64_t>(a.member.capacity_tokens, 1));
-      const double told_s = std::max(0.0, Seconds(a.told_until - now));
-      options.push_back({&a, wait(a.member.id) + told_s, Accounts::Fill(a) - extra});
+      const uint64_t firsts = a.assigned() - a.extra;
+      const auto capacity = static_cast<double>(std::max<uint64_t>(a.member.capacity_tokens, 1));
+      options.push_back({&a, 0, static_cast<double>(firsts) / capacity});
     }
     return !options.empty();
   };
@@ -96,6 +111,11 @@ WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s,
     const auto end = options.begin() + std::max(1u, params_.first_sight_choices);
     std::ranges::partial_sort(options, end, std::greater{}, score);
     options.erase(end, options.end());
+  }
+  KeepLeastFilled(options);
+  for (Option& o : options) {
+    const Member& member = o.account->member;
+    o.wait = wait(member.id) + std::max(0.0, Seconds(o.account->told_until - now));
   }
   const double earliest = std::ranges::min(options, {}, &Option::wait).wait;
   const double near = std::max(prefill_s, params_.near_tie_s);
