@@ -119,10 +119,11 @@ TEST(Simulation, ARollingUpgradeLosesNothing) {
   EXPECT_EQ(run.failovers, 0u);
 }
 
+// Where memory just suffices; where it is plenty the rendezvous order alone would do.
 TEST(Simulation, GatewaysThatShareDeltasAgreeOnHomes) {
   std::map<Deltas, double> homes, hits;
   for (const Deltas deltas : {Deltas::kOn, Deltas::kLate, Deltas::kOff}) {
-    TenantLoop loop({.tenants = 40, .concurrency = 20, .requests = 600, .uncounted = 200});
+    TenantLoop loop({.tenants = 50, .concurrency = 50, .requests = 600, .uncounted = 200});
     sim::Setup setup = Fleet(4);
     setup.policy = "prefix";
     setup.gateways = 4;
@@ -133,8 +134,8 @@ TEST(Simulation, GatewaysThatShareDeltasAgreeOnHomes) {
   }
   EXPECT_LT(homes[Deltas::kOn], 1.5);
   EXPECT_LT(homes[Deltas::kLate], 1.5);
-  EXPECT_GT(homes[Deltas::kOff], 2);
-  EXPECT_GT(hits[Deltas::kOn], hits[Deltas::kOff] + 0.1);
+  EXPECT_GT(homes[Deltas::kOff], homes[Deltas::kOn] + 0.2);
+  EXPECT_GT(hits[Deltas::kOn], hits[Deltas::kOff] + 0.05);
 }
 
 TEST(Simulation, AnImpatientClientLeavesBeforeItsFirstByte) {
