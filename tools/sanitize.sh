@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 case $1 in
-  asan) rooms="base obs prompt routing vtoken sched text model net serve load gateway engine" ;;
+  asan) rooms="base obs prompt routing admission vtoken sched sim text model net serve load gateway engine" ;;
   tsan) rooms="base obs net engine serve gateway load model" ;;
   *) echo "usage: tools/sanitize.sh asan|tsan" >&2; exit 2 ;;
 esac
