@@ -160,15 +160,37 @@ void CacheIndex::Trim() {
       Remove(oldest_);
       continue;
     }
-    run.blocks.resize(run.blocks.size() - drop);
-    run.tokens -= per_block * static_cast<double>(drop);
-    tokens_ -= per_block * static_cast<double>(drop);
-    blocks_ -= drop;
+    Shorten(oldest_, run.blocks.size() - drop);
   }
+}
+
+void CacheIndex::Shorten(RunId id, size_t blocks) {
+  Run& run = runs_[id];
+  const size_t drop = run.blocks.size() - blocks;
+  const double tokens =
+      run.tokens / static_cast<double>(run.blocks.size()) * static_cast<double>(drop);
+  run.blocks.resize(blocks);
+  run.tokens -= tokens;
+  tokens_ -= tokens;
+  blocks_ -= drop;
 }
 
 void CacheIndex::ForgetRun(uint64_t block) {
   if (const auto at = first_.find(block); at != first_.end()) Remove(at->second);
+}
+
+void CacheIndex::Forget(const boost::unordered_flat_set<uint64_t>& gone) {
+  for (RunId id = 0; id < runs_.size(); ++id) {
+    const std::vector<uint64_t>& blocks = runs_[id].blocks;  // a free one has none
+    const auto at =
+        std::ranges::find_if(blocks, [&](uint64_t block) { return gone.contains(block); });
+    if (at == blocks.end()) continue;
+    if (at == blocks.begin()) {
+      Remove(id);
+    } else {
+      Shorten(id, static_cast<size_t>(at - blocks.begin()));
+    }
+  }
 }
 
 void CacheIndex::ForgetUnusedSince(TimePoint time) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -37,6 +38,11 @@ class CacheIndex {
   /// A prefill that Insert believed in did not happen: drops the run that began at `block`.
   void ForgetRun(uint64_t block);
 
+  /// The engine holds none of `gone` any more: each run ends before its first such block. Runs
+  /// behind it stay, out of reach until the blocks before them are back, as engines that find
+  /// blocks by hash keep them. Cost: looks at every block, O(1) a run that goes, no allocation.
+  void Forget(const boost::unordered_flat_set<uint64_t>& gone);
+
   /// The engine evicted something last used at `time`; so it did all that is older.
   void ForgetUnusedSince(TimePoint time);
 
@@ -69,6 +75,7 @@ class CacheIndex {
   void SetFirst(uint64_t block, RunId run);
   void Split(RunId run, size_t at);
   void Remove(RunId run);
+  void Shorten(RunId run, size_t blocks);
   void LinkNewest(RunId run);
   void LinkBefore(RunId run, RunId older);
   void Unlink(RunId run);

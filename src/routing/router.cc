@@ -83,6 +83,10 @@ void Router::ClearCache(WorkerId id) {
   if (WorkerState* const w = impl_->fleet.Find(id)) w->index.Clear();
 }
 
+void Router::OnKvEvents(WorkerId id, std::span<const KvEvent> events) {
+  if (WorkerState* const w = impl_->fleet.Find(id)) Apply(events, w->index);
+}
+
 void Router::OnDispatch(Ticket ticket, TimePoint now) {
   Live* const live = impl_->FindLive(ticket);
   if (live == nullptr) return;
@@ -245,6 +249,8 @@ std::vector<WorkerView> Router::Workers(TimePoint now) const {
                      .kv_capacity_tokens = w->capacity_tokens,
                      .assigned_tokens = placed.tokens,
                      .indexed_tokens = w->index.tokens(),
+                     .indexed_blocks = w->index.blocks(),
+                     .index_bytes = w->index.bytes(),
                      .prefixes = placed.prefixes,
                      .in_flight = w->ledger.in_flight(),
                      .running = w->running,

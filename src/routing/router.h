@@ -13,6 +13,7 @@
 #include "routing/delta.h"
 #include "routing/failover.h"
 #include "routing/health.h"
+#include "routing/kv_event.h"
 #include "routing/params.h"
 #include "routing/policy_maker.h"
 #include "routing/worker.h"
@@ -65,6 +66,8 @@ class Router {
   void DrainWorker(WorkerId id, bool draining, TimePoint now);  ///< no new requests
   void UpdateWorker(WorkerId id, const Telemetry& telemetry, TimePoint now);
   void ClearCache(WorkerId id);  ///< the engine lost its prefix cache
+  /// What the worker's engine published of its prefix cache, in order; whole batches are cheaper.
+  void OnKvEvents(WorkerId id, std::span<const KvEvent> events);
 
   // A request.
   /// kNotFound (param `model`): no worker serves the model. kUnavailable: all that do are out.

@@ -174,7 +174,12 @@ void BenchDecision(const Scenario& scenario, uint32_t workers, uint64_t blocks_p
   }
   Row row = samples.Summary(scenario.name);
   row.workers = workers;
-  row.blocks = workers * blocks_per_worker;
+  size_t bytes = 0;
+  for (const WorkerView& worker : router.Workers(now)) {
+    row.blocks += worker.indexed_blocks;
+    bytes += worker.index_bytes;
+  }
+  row.bytes_per_entry = static_cast<double>(bytes) / static_cast<double>(row.blocks);
   rows.push_back(row);
 }
 
@@ -200,6 +205,15 @@ void BenchIndex(size_t prompts, std::vector<Row>& rows) {
   row.blocks = index.blocks();
   row.ops_per_s *= kStaticBlocks + kOwnBlocks;  // block operations
   row.bytes_per_entry = static_cast<double>(index.bytes()) / static_cast<double>(index.blocks());
+  rows.push_back(row);
+
+  Samples forget;  // one block a call; a batch of them is one pass too
+  for (size_t i = 0; i < std::min<size_t>(all.size(), 1'000); ++i) {
+    forget.Time([&] { index.Forget({all[all.size() - 1 - i].chain.back()}); });
+  }
+  row = forget.Summary("index_forget");
+  row.blocks = index.blocks();
+  row.ops_per_s *= static_cast<double>(row.blocks);  // blocks looked at
   rows.push_back(row);
 }
 

@@ -35,9 +35,11 @@ struct WorkerView {
   uint64_t kv_capacity_tokens = 0;
   uint64_t assigned_tokens = 0;  ///< static tokens of the prefixes at home here
   uint64_t indexed_tokens = 0;   ///< believed cached
-  uint32_t prefixes = 0;         ///< at home here
-  uint32_t in_flight = 0;        ///< routed and not done
-  uint32_t running = 0;          ///< as the engine said last
+  uint64_t indexed_blocks = 0;
+  uint64_t index_bytes = 0;  ///< memory that this belief takes
+  uint32_t prefixes = 0;     ///< at home here
+  uint32_t in_flight = 0;    ///< routed and not done
+  uint32_t running = 0;      ///< as the engine said last
   uint32_t waiting = 0;
   double wait_s = 0;  ///< unanswered prefill
   double prefill_tokens_per_s = 0;
