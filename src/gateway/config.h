@@ -195,6 +195,14 @@ struct Config : PropertySet {
                                     10.0,
                                     Reload::kRestart,
                                     "Homes of a prefix per share of load."};
+  Property<double> routing_spare_headroom{
+      *this,
+      "routing.spare_headroom",
+      4.0,
+      1.0,
+      100.0,
+      Reload::kRestart,
+      "Homes of a prefix per share of load while memory is to spare (spare_mark)."};
   Property<double> routing_spare_mark{
       *this,
       "routing.spare_mark",
@@ -211,6 +219,13 @@ struct Config : PropertySet {
       86'400.0,
       Reload::kRestart,
       "Half-life of a prefix's share of load. Unit: seconds."};
+  Property<double> routing_share_requests_min{*this,
+                                              "routing.share_requests_min",
+                                              1500.0,
+                                              1.0,
+                                              1e9,
+                                              Reload::kRestart,
+                                              "A half-life lasts at least so many requests."};
   Property<double> routing_grow_after_s{
       *this,
       "routing.grow_after_s",
@@ -219,6 +234,14 @@ struct Config : PropertySet {
       86'400.0,
       Reload::kRestart,
       "A prefix gains a home only after wanting one this long. Unit: seconds."};
+  Property<double> routing_idle_release_s{
+      *this,
+      "routing.idle_release_s",
+      600.0,
+      1.0,
+      86'400.0,
+      Reload::kRestart,
+      "A prefix unused so long makes way where none fits. Unit: seconds."};
   Property<double> routing_short_k1_ms{
       *this,
       "routing.short_k1_ms",
@@ -235,6 +258,20 @@ struct Config : PropertySet {
       60'000.0,
       Reload::kRestart,
       "Predicted first-token times closer than this are equal. Unit: ms."};
+  Property<double> routing_near_tie_share{*this,
+                                          "routing.near_tie_share",
+                                          0.1,
+                                          0.0,
+                                          1.0,
+                                          Reload::kRestart,
+                                          "Share of the predicted prefill added to near_tie_ms."};
+  Property<int64_t> routing_compare_max{*this,
+                                        "routing.compare_max",
+                                        16,
+                                        1,
+                                        65'536,
+                                        Reload::kRestart,
+                                        "Workers compared where every worker is a home."};
   Property<double> routing_prefill_tokens_per_s{*this,
                                                 "routing.prefill_tokens_per_s",
                                                 10'000.0,
@@ -259,6 +296,14 @@ struct Config : PropertySet {
       Reload::kRestart,
       "Followers of a cold prefix wait for its first token when it is longer than this. "
       "Unit: tokens."};
+  Property<double> routing_single_flight_slack{
+      *this,
+      "routing.single_flight_slack",
+      2.0,
+      0.1,
+      100.0,
+      Reload::kRestart,
+      "Followers wait at most so many times the predicted first-token time."};
   Property<int64_t> routing_prefixes_max{*this,
                                          "routing.prefixes_max",
                                          65'536,

@@ -17,15 +17,21 @@ routing::Params ParamsOf(const Config& c) {
   if (c.routing_first_sight_choices() > 0)
     p.first_sight_choices = static_cast<uint32_t>(c.routing_first_sight_choices());
   p.headroom = c.routing_headroom();
+  p.spare_headroom = c.routing_spare_headroom();
   p.spare_mark = c.routing_spare_mark();
   p.share_halflife_s = c.routing_share_halflife_s();
+  p.share_requests_min = c.routing_share_requests_min();
   p.grow_after_s = c.routing_grow_after_s();
+  p.idle_release_s = c.routing_idle_release_s();
   p.prefixes_max = static_cast<uint32_t>(c.routing_prefixes_max());
   p.conversations_max = static_cast<uint32_t>(c.routing_conversations_max());
   p.short_k1_s = c.routing_short_k1_ms() / 1e3;
   p.near_tie_s = c.routing_near_tie_ms() / 1e3;
+  p.near_tie_share = c.routing_near_tie_share();
+  p.compare_max = static_cast<uint32_t>(c.routing_compare_max());
   p.prefill_tokens_per_s = c.routing_prefill_tokens_per_s();
   p.single_flight_tokens = static_cast<uint32_t>(c.routing_single_flight_tokens_min());
+  p.single_flight_slack = c.routing_single_flight_slack();
   return p;
 }
 
