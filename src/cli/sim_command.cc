@@ -28,7 +28,7 @@ struct Options {
   SimDemoOptions demo;
   bool check_model = false;
   PlanOptions plan;
-  std::string scenario = "seed", deltas, json, html;
+  std::string scenario = "seed", tails = "on", deltas, json, html;
   std::vector<std::string> working_sets;
   std::vector<uint32_t> quantums = {20};
 };
@@ -64,7 +64,12 @@ CommonOptions CommonOf(const Options& options) {
 
 Result<std::vector<SimCell>> CellsOf(const Options& options) {
   if (options.scenario == "agents") {
-    return AgentsCells(options.trace, options.matrix.phases, CommonOf(options));
+    CommonOptions common = CommonOf(options);
+    // A run takes some ten seconds: a policy of each kind, unless all are asked for.
+    if (common.policies.empty() && !options.matrix.full) {
+      common.policies = {"prefix", "session", "cost", "round_robin"};
+    }
+    return AgentsCells(options.trace, options.matrix.phases, common);
   }
   if (!options.trace.file.empty()) return TraceCells(options.trace, CommonOf(options));
   if (options.scenario == "demo") {
@@ -100,6 +105,7 @@ Status ReadDeltas(Options& options) {
 
 Exit Run(Options& options) {
   BlockStopSignals();
+  options.matrix.cache_tails = options.tails == "on";
   if (const auto read = ReadDeltas(options); !read) return Report(read.error());
   if (options.plan.wanted) {
     return RunPlan(options.plan, CommonOf(options), options.json);
@@ -141,6 +147,8 @@ void AddOptions(CLI::App& command, Options& o) {
       ->check(CLI::IsMember({"on", "off"}));
   command.add_option("--quantum", o.quantums,
                      "Turns until a place in the working set is yielded; 0: never");
+  command.add_option("--tails", o.tails, "Prompts' ends stay in the engines' LRU caches: on, off")
+      ->check(CLI::IsMember({"on", "off"}));
   command.add_option("--gpu", m.gpu, "Model and GPUs of a replica");
   command
       .add_option("--requests", m.requests,

@@ -40,12 +40,18 @@ bool Engine::Submit(const Request& request) {
   live.request = request.id;
   live.output_tokens = request.output_tokens;
   live.static_tokens = prompt.BytesAt(prompt.k1_end);
-  auto names = NameBlocks(prompt.chain, prompt.ends, options_.block_size, 0);
+  auto names = NamesOf(prompt);
   live.prompt_names = names.size();
   live.answer_names =
       NameBlocks(request.answer_chain, request.answer_ends, options_.block_size, live.prompt_names);
   scheduler_.Add(id, prompt.tokens, std::move(names));
   return true;
+}
+
+std::vector<Sha256Digest> Engine::NamesOf(const prompt::Identity& prompt) const {
+  const size_t cached = options_.cache_tails ? prompt.size() : prompt.k1_end;
+  return NameBlocks(std::span(prompt.chain).first(cached), std::span(prompt.ends).first(cached),
+                    options_.block_size);
 }
 
 void Engine::Cancel(uint64_t id) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "sched/scheduler.h"
 #include "sim/gpu.h"
 #include "sim/request.h"
@@ -17,6 +18,9 @@ struct EngineOptions {
   uint32_t block_size = 64;  ///< tokens of a KV block
   uint32_t max_num_batched_tokens = 8'192;
   uint32_t max_num_seqs = 256;
+  /// False: only static prefixes stay cached. Engines keep whatever they computed, in LRU order;
+  /// this is what one gains that lets prompts' ends, which come once, go first.
+  bool cache_tails = true;
 };
 
 /// What happened to one request in a step.
@@ -97,6 +101,7 @@ class Engine {
     std::vector<Sha256Digest> answer_names;  // of those that follow
   };
 
+  std::vector<Sha256Digest> NamesOf(const prompt::Identity& prompt) const;
   EngineTime CostOf(const sched::StepPlan& plan);
   EngineTime PrefillCost(const sched::SeqState& seq, uint32_t end, uint32_t static_tokens) const;
   struct Backlog;

@@ -68,7 +68,7 @@ void Engine::AddTo(Backlog& backlog, const sched::SeqState& seq, const Live& liv
 }
 
 Forecast Engine::Predict(const prompt::Identity& prompt, uint32_t output_tokens) const {
-  const auto names = NameBlocks(prompt.chain, prompt.ends, options_.block_size);
+  const auto names = NamesOf(prompt);
   size_t blocks = scheduler_.cache().Find(names).blocks;
   Backlog backlog;
   for (const auto& [id, live] : live_) {

@@ -157,6 +157,22 @@ TEST(SimEngineTest, TheNextTurnFindsTheAnswerCached) {
   EXPECT_EQ(d.cached[2], 832u);  // full blocks of 840 tokens, the last one generated included
 }
 
+TEST(SimEngineTest, PromptsEndsStayCachedUnlessOnlyStaticPrefixesDo) {
+  for (const bool cache_tails : {true, false}) {
+    EngineOptions options = RoundNumbers();
+    options.cache_tails = cache_tails;
+    Driver d(options);
+    const Request request = Make(1, 7, 640, 320);
+    Request same = request;
+    same.id = 2;
+    d.engine.Submit(request);
+    d.Run();
+    d.engine.Submit(same);
+    d.Run();
+    EXPECT_EQ(d.cached[2], cache_tails ? 896u : 640u);
+  }
+}
+
 TEST(SimEngineTest, TheGranularityOfTheChainMakesNoDifferenceBeyondABlock) {
   for (const uint32_t granularity : {16u, 64u, 512u}) {
     Driver d(RoundNumbers());

@@ -23,6 +23,7 @@ class Builder {
     SeedRun run;
     run.phase = phase;
     run.gpu = options_.gpu;
+    run.cache_tails = options_.cache_tails;
     run.gateways = gateways;
     run.deltas = deltas;
     HIDANE_TRY(run.fleet, ParseSeedFleet(fleet));
