@@ -54,6 +54,24 @@ TEST(KvEventTest, ClearedEmptiesAndKeepsTheBound) {
   EXPECT_EQ(index.tokens(), 10 * kB);
 }
 
+TEST(KvEventTest, ABatchClearsAndRemovesInOnePass) {
+  CacheIndex index(100'000);
+  const auto a = MakePrompt({{1, 10 * kB}});
+  const auto b = MakePrompt({{2, 10 * kB}});
+  index.Insert(a, 1, At(1));
+  index.Insert(b, 1, At(2));
+  const KvEvent removals[] = {
+      {.kind = Kind::kRemoved, .blocks = std::span(a.chain).last(1)},
+      {.kind = Kind::kRemoved, .blocks = std::span(b.chain).last(3)},
+  };
+  Apply(removals, index);
+  EXPECT_EQ(index.Find(a).blocks, 9u);
+  EXPECT_EQ(index.Find(b).blocks, 7u);
+  const KvEvent mixed[] = {removals[0], {.kind = Kind::kCleared}, removals[1]};
+  Apply(mixed, index);
+  EXPECT_EQ(index.blocks(), 0u);
+}
+
 TEST(KvEventTest, StoredAndUnknownBlocksChangeNothing) {
   CacheIndex index(100'000);
   const auto a = MakePrompt({{1, 10 * kB}});
@@ -105,7 +123,9 @@ std::vector<TestPart> AnyParts() {
 }
 
 RC_GTEST_PROP(KvEventProperty, AgreesWithASetOfBlocksUnderAnyMixOfPromptsAndEvents, ()) {
-  CacheIndex index(1'000'000);
+  const uint64_t capacity = *rc::gen::inRange<uint64_t>(1, 200) * kB;
+  CacheIndex index(capacity);
+  uint64_t inserted = 0;  // up to `capacity` nothing can have been trimmed
   std::set<uint64_t> held;
   std::vector<prompt::Identity> seen;
   const int steps = *rc::gen::inRange(1, 30);
@@ -114,6 +134,7 @@ RC_GTEST_PROP(KvEventProperty, AgreesWithASetOfBlocksUnderAnyMixOfPromptsAndEven
     if (action < 5 || seen.empty()) {
       seen.push_back(MakePrompt(AnyParts()));
       index.Insert(seen.back(), 1, At(step));
+      inserted += seen.back().bytes();
       held.insert(seen.back().chain.begin(), seen.back().chain.end());
     } else if (action < 9) {
       const auto& p = seen[*rc::gen::inRange<size_t>(0, seen.size())];
@@ -127,8 +148,13 @@ RC_GTEST_PROP(KvEventProperty, AgreesWithASetOfBlocksUnderAnyMixOfPromptsAndEven
       held.clear();
     }
     for (const auto& p : seen) RC_ASSERT(index.Find(p).blocks <= Reach(held, p));
-    RC_ASSERT(index.Find(seen.back()).blocks == Reach(held, seen.back()) || action >= 5);
+    const bool untrimmed = inserted <= capacity;
+    RC_ASSERT(!untrimmed || index.Find(seen.back()).blocks == Reach(held, seen.back()));
+    RC_ASSERT(index.tokens() <= capacity);
   }
+  for (const auto& p : seen) Publish(index, {.kind = Kind::kRemoved, .blocks = p.chain});
+  RC_ASSERT(index.blocks() == 0u);
+  RC_ASSERT(index.tokens() == 0u);
 }
 
 }  // namespace
