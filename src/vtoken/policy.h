@@ -7,20 +7,12 @@
 
 #include "base/result.h"
 #include "vtoken/signals.h"
+#include "vtoken/unit.h"
 
 namespace hidane::vtoken {
 
-/// What has a live set, and so victims, of its own. All units of a sequence keep the same number of
-/// tokens, so that one block table and one length serve them all.
-enum class Scope : uint8_t {
-  kSequence,  ///< one unit, 0
-  kLayer,     ///< unit = layer
-  kKvHead,    ///< unit = layer * kv_heads + kv_head
-};
-
 constexpr uint32_t UnitCount(Scope scope, const HeadShape& shape) {
-  if (scope == Scope::kSequence) return 1;
-  return scope == Scope::kLayer ? shape.layers : shape.layers * shape.kv_heads;
+  return UnitCount(scope, shape.layers, shape.kv_heads);
 }
 
 /// How the arrays of a unit's query heads become one: part of a policy's definition, since results

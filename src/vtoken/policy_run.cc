@@ -13,19 +13,21 @@ namespace hidane::vtoken {
 PolicyRunner::PolicyRunner(Policy& policy, const HeadShape& shape)
     : policy_(policy), traits_(policy.traits()), shape_(shape) {}
 
-// The inverse of a permutation by scattering: positions are unique and below the length.
-void PolicyRunner::Order(std::span<const uint32_t> slot_positions, const RunInput& input) {
+// Sorts by scattering: positions are unique and below the logical length.
+void PolicyRunner::Order(uint32_t unit, const RunInput& input) {
   slot_of_.resize(input.live);
   positions_.resize(input.live);
-  if (slot_positions.empty()) {
+  if (input.places == nullptr) {
     std::iota(slot_of_.begin(), slot_of_.end(), 0u);
     std::iota(positions_.begin(), positions_.end(), 0u);
     return;
   }
-  HIDANE_ASSERT(slot_positions.size() == input.live);
   constexpr uint32_t kDead = std::numeric_limits<uint32_t>::max();
+  read_slots_.resize(input.live);
+  read_positions_.resize(input.live);
+  input.places->Read(unit, read_slots_, read_positions_);
   by_position_.assign(input.logical_length, kDead);
-  for (uint32_t slot = 0; slot < input.live; ++slot) by_position_[slot_positions[slot]] = slot;
+  for (uint32_t i = 0; i < input.live; ++i) by_position_[read_positions_[i]] = read_slots_[i];
   size_t i = 0;
   for (uint32_t position = 0; position < input.logical_length; ++position) {
     if (by_position_[position] == kDead) continue;
@@ -58,10 +60,10 @@ std::span<const float> PolicyRunner::Reduced(Signal signal, uint32_t unit, const
 
 void PolicyRunner::GatherKeys(uint32_t unit, const RunInput& input) {
   const uint32_t dim = input.keys->head_dim();
-  raw_keys_.resize(size_t{input.live} * dim);
-  key_rows_.resize(raw_keys_.size());
+  raw_keys_.resize(size_t{input.slots} * dim);
+  key_rows_.resize(size_t{input.live} * dim);
   key_norm_.resize(input.live);
-  input.keys->ReadKeys(unit / shape_.kv_heads, unit % shape_.kv_heads, input.live,
+  input.keys->ReadKeys(unit / shape_.kv_heads, unit % shape_.kv_heads, input.slots,
                        raw_keys_.data());
   for (size_t i = 0; i < input.live; ++i) {
     const auto key = std::span(raw_keys_).subspan(size_t{slot_of_[i]} * dim, dim);
@@ -101,8 +103,8 @@ double PolicyRunner::LostMass(const TokenView& view) const {
 Status PolicyRunner::Run(const RunInput& input, Victims& out) {
   HIDANE_ASSERT(!traits_.signals.attention() || input.signals != nullptr);
   HIDANE_ASSERT(!traits_.signals.keys() || input.keys != nullptr);
-  HIDANE_ASSERT(input.positions.size() == UnitCount(traits_.scope, shape_));
-  out = {.units = static_cast<uint32_t>(input.positions.size()),
+  HIDANE_ASSERT(input.slots >= input.live);
+  out = {.units = UnitCount(traits_.scope, shape_),
          .per_unit = input.live - std::min(input.live, input.keep),
          .slots = std::move(out.slots),
          .positions = std::move(out.positions)};
@@ -110,7 +112,7 @@ Status PolicyRunner::Run(const RunInput& input, Victims& out) {
   out.positions.clear();
   score_.resize(input.live);
   for (uint32_t unit = 0; unit < out.units; ++unit) {
-    Order(input.positions[unit], input);
+    Order(unit, input);
     const TokenView view = View(unit, input);
     policy_.Score(view, score_);
     HIDANE_CHECK_OK(

@@ -10,15 +10,26 @@
 
 namespace hidane::vtoken {
 
-/// One sequence at the moment its policy runs: its table slots [0, live) are all live.
+/// Where the live tokens of one sequence lie; asked once per unit when a policy runs.
+struct TokenPlaces {
+  /// Writes the table slot and the logical position of each live token of `unit`, in any order.
+  /// Both spans are [live].
+  virtual void Read(uint32_t unit, std::span<uint32_t> slots,
+                    std::span<uint32_t> positions) const = 0;
+
+ protected:
+  ~TokenPlaces() = default;
+};
+
+/// One sequence at the moment its policy runs.
 struct RunInput {
-  uint32_t live = 0;
+  uint32_t live = 0;   ///< tokens of each unit
+  uint32_t slots = 0;  ///< table slots in use; == live where all of them are live
   uint32_t logical_length = 0;
-  uint32_t keep = 0;   ///< from BudgetController::KeepAt
-  Guards guards = {};  ///< recent: from BudgetController::RecentOf
-  uint64_t seed = 0;   ///< of (request, run)
-  /// [units]: logical position of each table slot, [live]; an empty span means slot = position.
-  std::span<const std::span<const uint32_t>> positions = {};
+  uint32_t keep = 0;                     ///< from BudgetController::KeepAt
+  Guards guards = {};                    ///< recent: from BudgetController::RecentOf
+  uint64_t seed = 0;                     ///< of (request, run)
+  const TokenPlaces* places = nullptr;   ///< null: nothing has moved or died, slot = position
   const SignalStore* signals = nullptr;  ///< REQUIRED if the policy declares attention signals
   const KeySource* keys = nullptr;       ///< REQUIRED if it declares key signals
 };
@@ -53,7 +64,7 @@ class PolicyRunner {
   Status Run(const RunInput& input, Victims& out);
 
  private:
-  void Order(std::span<const uint32_t> slot_positions, const RunInput& input);
+  void Order(uint32_t unit, const RunInput& input);
   std::span<const float> Reduced(Signal signal, uint32_t unit, const RunInput& input,
                                  std::vector<float>& out) const;
   void GatherKeys(uint32_t unit, const RunInput& input);
@@ -65,7 +76,7 @@ class PolicyRunner {
   HeadShape shape_;
   std::vector<uint32_t> slot_of_;                                      // [live], by logical order
   std::vector<uint32_t> positions_;                                    // [live], ascending
-  std::vector<uint32_t> by_position_;                                  // scratch of Order
+  std::vector<uint32_t> read_slots_, read_positions_, by_position_;    // scratch of Order
   std::vector<float> column_sum_, low_count_, last_row_, window_sum_;  // [live]
   std::vector<float> raw_keys_, key_rows_, key_norm_;
   std::vector<float> score_;

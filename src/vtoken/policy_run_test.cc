@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
-#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "vtoken/budget_controller.h"
@@ -43,22 +43,28 @@ SignalStore Filled(const PolicyTraits& traits, uint32_t slots, F value) {
   return store;
 }
 
-std::vector<std::span<const uint32_t>> Identity(const PolicyTraits& traits) {
-  return std::vector<std::span<const uint32_t>>(UnitCount(traits.scope, kShape));
-}
+/// One unit's tokens, slot by slot.
+struct Table final : TokenPlaces {
+  explicit Table(std::vector<std::pair<uint32_t, uint32_t>> slot_positions)
+      : tokens(std::move(slot_positions)) {}
+  void Read(uint32_t, std::span<uint32_t> slots, std::span<uint32_t> positions) const override {
+    for (size_t i = 0; i < tokens.size(); ++i) std::tie(slots[i], positions[i]) = tokens[i];
+  }
+  std::vector<std::pair<uint32_t, uint32_t>> tokens;
+};
 
+// Slot 2 is dead, as in masked mode; the others hold the positions 7, 0, 9, 3.
 TEST(PolicyRunTest, APolicySeesLogicalOrderWhereverTheTokensLie) {
   Echo policy({.signals = {Signal::kColumnSum}, .scope = Scope::kSequence});
   const auto store =
-      Filled(policy.traits(), 4, [](uint32_t, uint32_t slot) { return 10.0F * slot; });
-  const std::vector<uint32_t> table{7, 0, 9, 3};  // slot 1 holds position 0, slot 3 position 3, ...
-  const std::span<const uint32_t> positions[] = {table};
+      Filled(policy.traits(), 5, [](uint32_t, uint32_t slot) { return 10.0F * slot; });
+  const Table table({{0, 7}, {1, 0}, {3, 9}, {4, 3}});
   PolicyRunner runner(policy, kShape);
   Victims victims;
   ASSERT_TRUE(runner.Run(
-      {.live = 4, .logical_length = 10, .keep = 2, .positions = positions, .signals = &store},
+      {.live = 4, .slots = 5, .logical_length = 10, .keep = 2, .places = &table, .signals = &store},
       victims));
-  EXPECT_THAT(policy.seen[0], ElementsAre(10, 30, 0, 20));  // positions 0, 3, 7, 9
+  EXPECT_THAT(policy.seen[0], ElementsAre(10, 40, 0, 30));  // positions 0, 3, 7, 9
   EXPECT_THAT(victims.positions, ElementsAre(0, 7));        // scores 10 and 0
   EXPECT_THAT(victims.slots, ElementsAre(1, 0));
 }
@@ -69,14 +75,9 @@ TEST(PolicyRunTest, QueryHeadsAreReducedAsThePolicySays) {
   const auto first_seen = [&](Scope scope, Reduce reduce) {
     Echo policy({.signals = {Signal::kColumnSum}, .scope = scope, .reduce = reduce});
     const auto store = Filled(policy.traits(), 2, row_index);
-    const auto positions = Identity(policy.traits());
     Victims victims;
     EXPECT_TRUE(PolicyRunner(policy, kShape)
-                    .Run({.live = 2,
-                          .logical_length = 2,
-                          .keep = 1,
-                          .positions = positions,
-                          .signals = &store},
+                    .Run({.live = 2, .slots = 2, .logical_length = 2, .keep = 1, .signals = &store},
                          victims));
     std::vector<float> first;
     for (const auto& view : policy.seen) first.push_back(view[0]);
@@ -93,14 +94,9 @@ TEST(PolicyRunTest, EveryUnitLosesTheSameNumberOfTokens) {
   const auto store = Filled(policy.traits(), 8, [](uint32_t row, uint32_t slot) {
     return static_cast<float>((slot * 5 + row) % 8);
   });
-  const auto positions = Identity(policy.traits());
   Victims victims;
   ASSERT_TRUE(PolicyRunner(policy, kShape)
-                  .Run({.live = 8,
-                        .logical_length = 8,
-                        .keep = 5,
-                        .positions = positions,
-                        .signals = &store},
+                  .Run({.live = 8, .slots = 8, .logical_length = 8, .keep = 5, .signals = &store},
                        victims));
   EXPECT_EQ(victims.units, 4u);
   EXPECT_EQ(victims.per_unit, 3u);
@@ -112,14 +108,9 @@ TEST(PolicyRunTest, TheVictimsShareOfTheAttentionMassIsTold) {
   Echo policy({.signals = {Signal::kColumnSum}, .scope = Scope::kSequence});
   const auto store =
       Filled(policy.traits(), 4, [](uint32_t, uint32_t slot) { return slot + 1.0F; });
-  const auto positions = Identity(policy.traits());
   Victims victims;
   ASSERT_TRUE(PolicyRunner(policy, kShape)
-                  .Run({.live = 4,
-                        .logical_length = 4,
-                        .keep = 2,
-                        .positions = positions,
-                        .signals = &store},
+                  .Run({.live = 4, .slots = 4, .logical_length = 4, .keep = 2, .signals = &store},
                        victims));
   EXPECT_DOUBLE_EQ(victims.lost_mass, 0.3);  // (1 + 2) / (1 + 2 + 3 + 4)
 }
@@ -127,14 +118,13 @@ TEST(PolicyRunTest, TheVictimsShareOfTheAttentionMassIsTold) {
 TEST(PolicyRunTest, TooManyGuardedTokensAreAnError) {
   Echo policy({.signals = {Signal::kColumnSum}, .scope = Scope::kSequence});
   const auto store = Filled(policy.traits(), 4, [](uint32_t, uint32_t) { return 0.0F; });
-  const auto positions = Identity(policy.traits());
   Victims victims;
   const Status run = PolicyRunner(policy, kShape)
                          .Run({.live = 4,
+                               .slots = 4,
                                .logical_length = 4,
                                .keep = 2,
                                .guards = {.sinks = 3},
-                               .positions = positions,
                                .signals = &store},
                               victims);
   ASSERT_FALSE(run);
@@ -159,15 +149,14 @@ Victims AfterPrompt(std::string_view name, uint32_t from, uint32_t chunk, uint32
   // A policy that doesn't run after the prompt by itself runs here all the same.
   const uint32_t keep = budget.KeepAt({kPrompt, kPrompt, kPrompt}).value_or(120);
   const RecordedKeys keys(8);
-  const auto positions = Identity(traits);
   Victims victims;
   EXPECT_TRUE(PolicyRunner(*policy, kShape)
                   .Run({.live = kPrompt,
+                        .slots = kPrompt,
                         .logical_length = kPrompt,
                         .keep = keep,
                         .guards = {.sinks = traits.sinks, .recent = budget.RecentOf(keep)},
                         .seed = 5,
-                        .positions = positions,
                         .signals = &store,
                         .keys = &keys},
                        victims));
