@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/assert.h"
+#include "model/attention_tile.h"
 #include "model/row_attention.h"
 #include "model/vector_ops.h"
 
@@ -14,13 +15,8 @@ namespace {
 
 constexpr uint32_t kCutSlots = 512;  // multiple of kTileSlots
 static_assert(kCutSlots <= kRowAttentionSlots);
-constexpr uint32_t kTaskRows = 64;
 constexpr uint32_t kFewRows = 4;  // up to here, cuts are tasks of their own
-constexpr float kLog2E = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
-
-uint32_t CeilDiv(uint32_t a, uint32_t b) {
-  return (a + b - 1) / b;
-}
+constexpr float kLn2 = 0.6931471805599453F;
 
 /// Floats of one panel's state and sums.
 size_t PanelFloats(uint32_t head_dim) {
@@ -36,24 +32,6 @@ float* Sums(float* panel) {
 void Clear(float* panel, uint32_t head_dim) {
   std::fill_n(panel, PanelFloats(head_dim), 0.0F);
   std::fill_n(State(panel).max, kPanel, kNoMax);
-}
-
-/// The rows of one kv head in slots first .. first + n, wherever their blocks are; zero up to a
-/// whole tile, since a probability of 0 does not hide a NaN.
-template <class T>
-void Gather(const std::byte* base, const KvLayout& layout, std::span<const BlockId> table,
-            uint32_t kv_head, uint32_t first, uint32_t n, T* out) {
-  const uint32_t block_size = layout.block_size;
-  for (uint32_t slot = first; slot < first + n;) {
-    const uint32_t offset = slot % block_size;
-    const uint32_t run = std::min(block_size - offset, first + n - slot);
-    const BlockId block = table[slot / block_size];
-    std::memcpy(out, base + layout.RowOffset(block.value(), kv_head, offset),
-                run * layout.row_bytes());
-    out += size_t{run} * layout.head_dim;
-    slot += run;
-  }
-  std::fill_n(out, size_t{kTileSlots - n} * layout.head_dim, T{0});
 }
 
 }  // namespace
@@ -156,7 +134,10 @@ void FastAttention<T>::Compute(const Call& call, const Task& task, Scratch& scra
   const uint32_t panels = call.Panels(task), dim = call.dim();
   const Work work(scratch, panels, dim);
   const TileScope tiles(context_.gemm);
-  PackQueries(call, task, work);
+  const AttentionSeq& seq = call.seqs[task.seq];
+  PackQueries<T>({call.q, seq.first_row + task.row, task.rows, task.kv_head, call.group(), dim,
+                  seq.active_length + task.row + 1},
+                 call.scale, work.rows, work.queries, work.limits);
   const size_t stride = PanelFloats(dim);
   if (task.partial >= 0) {
     float* const partials = context_.partials.template Get<float>(0);
@@ -172,39 +153,6 @@ void FastAttention<T>::Compute(const Call& call, const Task& task, Scratch& scra
     }
   }
   Write(call, task, work.total, work.rows);
-}
-
-/// Columns are (row, head) with the head running fastest; what is left of the last panel sees no
-/// slot.
-template <class T>
-void FastAttention<T>::PackQueries(const Call& call, const Task& task, const Work& work) const {
-  const AttentionSeq& seq = call.seqs[task.seq];
-  const uint32_t dim = call.dim(), group = call.group(), columns = task.rows * group;
-  T* const rows = reinterpret_cast<T*>(work.rows);
-  constexpr uint32_t kPerWord = sizeof(uint32_t) / sizeof(T);
-  for (uint32_t first = 0; first < columns; first += kPanel) {
-    for (uint32_t c = 0; c < kPanel; ++c) {
-      const uint32_t column = first + c, row = task.row + column / group;
-      T* const to = rows + c * dim;
-      if (column >= columns) {
-        std::fill_n(to, dim, T{0});
-        work.limits[column] = 0;
-        continue;
-      }
-      const float* from =
-          call.q.row(seq.first_row + row) + (task.kv_head * group + column % group) * dim;
-      if constexpr (std::is_same_v<T, float>) {
-        ScaleRow(from, dim, call.scale * kLog2E, to);
-      } else {
-        ScaleRow(from, dim, call.scale * kLog2E, work.scores);
-        RoundRow(work.scores, dim, to);
-      }
-      work.limits[column] = static_cast<int32_t>(seq.active_length + row + 1);
-    }
-    const auto transpose = kPerWord == 2 ? Transpose16Avx512 : Transpose16;
-    transpose(reinterpret_cast<const uint32_t*>(rows), dim / kPerWord, dim / kPerWord,
-              reinterpret_cast<uint32_t*>(work.queries + size_t{first} * dim), kPanel);
-  }
 }
 
 template <class T>
@@ -223,8 +171,8 @@ void FastAttention<T>::SumCut(const Call& call, const Task& task, const Work& wo
   }
   for (uint32_t slot = cut * kCutSlots; slot < end; slot += kTileSlots) {
     const uint32_t n = std::min(kTileSlots, end - slot);
-    Gather(call.kv.k, call.layout, seq.block_table, task.kv_head, slot, n, work.keys);
-    Gather(call.kv.v, call.layout, seq.block_table, task.kv_head, slot, n, work.values);
+    GatherTile(call.kv.k, call.layout, seq.block_table, task.kv_head, slot, n, work.keys);
+    GatherTile(call.kv.v, call.layout, seq.block_table, task.kv_head, slot, n, work.values);
     if constexpr (std::is_same_v<T, Bf16>)
       TransposeBf16(work.values, kTileSlots, dim, work.values_t);
     SumTile(call, work, slot, panels, sums);

@@ -40,7 +40,6 @@ class FastAttention {
 
   void Plan(const Call& call);
   void Compute(const Call& call, const Task& task, Scratch& scratch);
-  void PackQueries(const Call& call, const Task& task, const Work& work) const;
   void SumCut(const Call& call, const Task& task, const Work& work, uint32_t cut,
               float* sums) const;
   void SumRow(const Call& call, const Task& task, const Work& work, uint32_t first, uint32_t end,

@@ -109,10 +109,37 @@ class ReferenceKernels final : public Kernels {
     for (const AttentionSeq& seq : seqs) {
       for (uint32_t i = 0; i < seq.n_rows; ++i) {
         for (uint32_t g = 0; g < layout.kv_heads; ++g) {
-          const size_t at = RowAt(seq, seq.active_length + i, g, layout);
+          const uint32_t slot =
+              seq.write_slots.empty() ? seq.active_length + i : seq.write_slots[g];
+          const size_t at = RowAt(seq, slot, g, layout);
           const size_t from = size_t{g} * layout.head_dim;
           Encode(k.row(seq.first_row + i) + from, layout.head_dim, kv.k + at);
           Encode(v.row(seq.first_row + i) + from, layout.head_dim, kv.v + at);
+        }
+      }
+    }
+  }
+
+  void Signals(ConstRows q, uint32_t heads, float scale, const AttentionSeq& seq,
+               const KvLayout& layout, const KvLayer& kv, std::span<const float> lse,
+               const SlotSignals& out) override {
+    const uint32_t group = heads / layout.kv_heads;
+    for (uint32_t i = out.FirstRow(seq.n_rows); i < seq.n_rows; ++i) {
+      const size_t row = seq.first_row + i;
+      const uint32_t length = seq.active_length + i + 1;
+      for (uint32_t h = 0; h < heads; ++h) {
+        const float* query = q.row(row) + size_t{h} * layout.head_dim;
+        const float threshold =
+            out.below_factor / static_cast<float>(LiveSlots(seq, length, h / group, layout));
+        for (uint32_t slot = 0; slot < length; ++slot) {
+          if (IsDead(seq, slot, h / group, layout)) continue;
+          const double score = Score(query, scale, seq, slot, h / group, layout, kv);
+          const auto p = static_cast<float>(std::exp(score - lse[row * heads + h]));
+          const size_t at = size_t{h} * out.stride + slot;
+          AddTo(out.mass, i, at, p);
+          AddTo(out.window, i, at, p);
+          AddTo(out.below, i, at, p < threshold ? 1.0F : 0.0F);
+          AddTo({out.last, seq.n_rows - 1}, i, at, p);
         }
       }
     }
@@ -142,6 +169,24 @@ class ReferenceKernels final : public Kernels {
     return layout.RowOffset(block.value(), kv_head, slot % layout.block_size);
   }
 
+  static bool IsDead(const AttentionSeq& seq, uint32_t slot, uint32_t kv_head,
+                     const KvLayout& layout) {
+    if (seq.dead.empty()) return false;
+    const size_t words = seq.dead.size() / layout.kv_heads;
+    return seq.dead[kv_head * words + slot / 64] >> slot % 64 & 1;
+  }
+
+  static uint32_t LiveSlots(const AttentionSeq& seq, uint32_t length, uint32_t kv_head,
+                            const KvLayout& layout) {
+    uint32_t live = 0;
+    for (uint32_t slot = 0; slot < length; ++slot) live += !IsDead(seq, slot, kv_head, layout);
+    return live;
+  }
+
+  static void AddTo(const RowSums& sums, uint32_t row, size_t at, float value) {
+    if (!sums.sums.empty() && row >= sums.from) sums.sums[at] += value;
+  }
+
   void Encode(const float* from, uint32_t n, std::byte* to) const {
     if (!bf16_) {
       std::memcpy(to, from, n * sizeof(float));
@@ -164,21 +209,29 @@ class ReferenceKernels final : public Kernels {
     return value;
   }
 
+  double Score(const float* q, float scale, const AttentionSeq& seq, uint32_t slot,
+               uint32_t kv_head, const KvLayout& layout, const KvLayer& kv) const {
+    const std::byte* key = kv.k + RowAt(seq, slot, kv_head, layout);
+    double dot = 0;
+    for (uint32_t d = 0; d < layout.head_dim; ++d) dot += double{q[d]} * Element(key, d);
+    return dot * scale;
+  }
+
   /// One query row of one head over `length` slots; returns the log of the softmax's denominator.
   double AttendOne(const float* q, float scale, const AttentionSeq& seq, uint32_t length,
                    uint32_t kv_head, const KvLayout& layout, const KvLayer& kv, float* out) {
     scores_.resize(length);
     double top = -INFINITY;
     for (uint32_t slot = 0; slot < length; ++slot) {
-      const std::byte* key = kv.k + RowAt(seq, slot, kv_head, layout);
-      double dot = 0;
-      for (uint32_t d = 0; d < layout.head_dim; ++d) dot += double{q[d]} * Element(key, d);
-      scores_[slot] = dot * scale;
+      scores_[slot] = IsDead(seq, slot, kv_head, layout)
+                          ? -INFINITY
+                          : Score(q, scale, seq, slot, kv_head, layout, kv);
       top = std::max(top, scores_[slot]);
     }
     double sum = 0;
     mixed_.assign(layout.head_dim, 0);
     for (uint32_t slot = 0; slot < length; ++slot) {
+      if (scores_[slot] == -INFINITY) continue;
       const std::byte* value = kv.v + RowAt(seq, slot, kv_head, layout);
       const double weight = std::exp(scores_[slot] - top);
       sum += weight;

@@ -6,6 +6,7 @@
 
 #include "base/ids.h"
 #include "model/kv_layout.h"
+#include "model/slot_signals.h"
 
 namespace hidane::model {
 
@@ -57,6 +58,12 @@ struct AttentionSeq {
   uint32_t n_rows;                       ///< >= 1
   uint32_t active_length;                ///< slots filled before this step
   std::span<const BlockId> block_table;  ///< covers active_length + n_rows slots
+  /// Where K and V of the only new row go, a table slot <= active_length for each kv head, one
+  /// that a dead token left. Its query reads the same slots as ever. Empty: to slot active_length.
+  std::span<const uint32_t> write_slots{};
+  /// Bit s of a kv head's bitmap: nobody reads slot s. [kv_heads][words]; empty: no slot is dead.
+  /// The scalar set only.
+  std::span<const uint64_t> dead{};
 };
 
 /// One layer's K and V memory: two arrays of blocks as KvLayout says, bf16 or f32.
@@ -122,6 +129,16 @@ class Kernels {
   virtual void Attention(ConstRows q, uint32_t heads, float scale,
                          std::span<const AttentionSeq> seqs, const KvLayout& layout,
                          const KvLayer& kv, Rows out, std::span<float> lse = {}) = 0;
+
+  /// What this attention of `seq` says of its slots: adds to out's arrays of this layer,
+  /// [H][stride]; to `last` too, whose slots are 0 before.
+  /// `lse`: as Attention gave it for the same step. REQUIRES: Attention's, and q unchanged since.
+  /// Error of a p: f32 (D + 8) * 2^-23 * (1 + |scale q.k|); bf16 2^-6. In f32 the bits of a sum
+  /// depend on the rows that count and their K alone.
+  /// Cost: the score half of Attention for the rows that count; K alone is read.
+  virtual void Signals(ConstRows q, uint32_t heads, float scale, const AttentionSeq& seq,
+                       const KvLayout& layout, const KvLayer& kv, std::span<const float> lse,
+                       const SlotSignals& out) = 0;
 };
 
 /// Scalar twins on one thread; plain loops that follow the formulas above.

@@ -8,6 +8,7 @@
 #include "model/dequantize.h"
 #include "model/fast_attention.h"
 #include "model/fast_linear.h"
+#include "model/fast_signals.h"
 #include "model/kernels.h"
 #include "model/vector_ops.h"
 #include "model/weight_store.h"
@@ -20,7 +21,10 @@ class FastKernels final : public Kernels {
  public:
   FastKernels(uint32_t threads, GemmFn<T> gemm, void (*quant_gemm)(const QuantGemmArgs&),
               std::unique_ptr<WeightStore> weights)
-      : context_(threads, gemm, quant_gemm), attention_(context_), store_(std::move(weights)) {}
+      : context_(threads, gemm, quant_gemm),
+        attention_(context_),
+        signals_(context_),
+        store_(std::move(weights)) {}
 
   bool bf16() const override { return std::is_same_v<T, Bf16>; }
 
@@ -64,9 +68,11 @@ class FastKernels final : public Kernels {
     HIDANE_ASSERT(layout.element_bytes == sizeof(T));
     for (const AttentionSeq& seq : seqs)
       ForRows(seq.n_rows, size_t{layout.kv_heads} * layout.head_dim * 2, [&](uint32_t i) {
-        const uint32_t slot = seq.active_length + i, row = seq.first_row + i;
-        const uint32_t block = seq.block_table[slot / layout.block_size].value();
+        const uint32_t row = seq.first_row + i;
         for (uint32_t head = 0; head < layout.kv_heads; ++head) {
+          const uint32_t slot =
+              seq.write_slots.empty() ? seq.active_length + i : seq.write_slots[head];
+          const uint32_t block = seq.block_table[slot / layout.block_size].value();
           const size_t at = layout.RowOffset(block, head, slot % layout.block_size);
           const size_t from = size_t{head} * layout.head_dim;
           Put(k.row(row) + from, layout.head_dim, kv.k + at);
@@ -78,7 +84,14 @@ class FastKernels final : public Kernels {
   void Attention(ConstRows q, uint32_t heads, float scale, std::span<const AttentionSeq> seqs,
                  const KvLayout& layout, const KvLayer& kv, Rows out,
                  std::span<float> lse) override {
+    for (const AttentionSeq& seq : seqs) HIDANE_ASSERT(seq.dead.empty());
     attention_.Run(q, heads, scale, seqs, layout, kv, out, lse);
+  }
+
+  void Signals(ConstRows q, uint32_t heads, float scale, const AttentionSeq& seq,
+               const KvLayout& layout, const KvLayer& kv, std::span<const float> lse,
+               const SlotSignals& out) override {
+    signals_.Run(q, heads, scale, seq, layout, kv, lse, out);
   }
 
  private:
@@ -103,6 +116,7 @@ class FastKernels final : public Kernels {
 
   FastContext<T> context_;
   FastAttention<T> attention_;
+  FastSignals<T> signals_;
   std::unique_ptr<WeightStore> store_;
 };
 

@@ -52,6 +52,13 @@ class Llama final : public Model {
   const KvLayout& kv_layout() const override { return parts_.layout; }
   uint32_t kv_blocks() const override { return kv_blocks_; }
   void Forward(const StepBatch& batch, std::span<float> logits) override;
+  void MoveRows(KvUnit unit, std::span<const RowMove> moves) override;
+  void SaveSlots(std::span<const BlockId> block_table, uint32_t slots,
+                 std::span<std::byte> bytes) const override;
+  void LoadSlots(std::span<const BlockId> block_table, uint32_t slots,
+                 std::span<const std::byte> bytes) override;
+  void ReadKeys(uint32_t layer, uint32_t kv_head, std::span<const BlockId> block_table,
+                uint32_t first, uint32_t n, std::span<float> out) const override;
 
  private:
   struct Layer {
@@ -60,8 +67,10 @@ class Llama final : public Model {
   };
 
   void BeginStep(const StepBatch& batch);
-  void RunLayer(const Layer& layer, KvLayer kv, bool is_last);
-  void KeepWantedRows();
+  void RunLayer(uint32_t index);
+  void Attend(uint32_t index, bool is_last);
+  void KeepWantedRows(Rows attended);
+  void NextLayerOfSlots();
 
   Parts parts_;
   uint32_t kv_blocks_, step_tokens_max_;
@@ -77,6 +86,12 @@ class Llama final : public Model {
   std::vector<uint32_t> positions_;  ///< [rows_]
   std::vector<AttentionSeq> seqs_;
   std::vector<AttentionSeq> wanted_;  ///< last rows whose logits are wanted, before compaction
+  struct Asking {
+    uint32_t seq;  ///< in seqs_
+    const SlotSignals* signals;
+  };
+  std::vector<Asking> asking_;
+  std::vector<float> lse_;  ///< [rows_][heads], while somebody asks
 };
 
 /// The fast set with the file's weight cache, or the scalar one if `options` ask for it.

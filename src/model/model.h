@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -8,6 +9,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "model/kv_layout.h"
+#include "model/slot_signals.h"
 
 namespace hidane::model {
 
@@ -45,6 +47,23 @@ struct SeqSlice {
   uint32_t active_length;                ///< slots that attention reads before this step
   std::span<const BlockId> block_table;  ///< covers active_length + n_tokens slots
   bool want_logits;                      ///< of the last new token
+  const SlotSignals* signals = nullptr;  ///< what it asks of its attention; null: nothing
+  /// [layers][kv_heads]: table slots <= active_length, left by dead tokens, that take in K and V of
+  /// the only new token; attention reads the slots 0 .. active_length as ever. Empty: it is written
+  /// to slot active_length. REQUIRES if not empty: n_tokens == 1.
+  std::span<const uint32_t> write_slots{};
+  /// Bit s of a bitmap: attention does not see slot s. [layers][kv_heads][words]; empty: it sees
+  /// all. Only with ModelOptions::reference_kernels.
+  std::span<const uint64_t> dead{};
+};
+
+/// What may have its own set of live tokens, and so moves by itself. Its number in a RowMove: 0,
+/// the layer, or layer * kv_heads + kv head.
+enum class KvUnit : uint8_t { kSequence, kLayer, kKvHead };
+
+/// The K and V rows of a unit move from one physical slot (block * block_size + offset) to another.
+struct RowMove {
+  uint32_t unit, from, to;
 };
 
 struct StepBatch {
@@ -68,10 +87,28 @@ class Model {
   /// Computes one step: writes K and V of every new token and, for each slice with want_logits in
   /// order, one row of f32 logits. REQUIRES: logits.size() == rows * vocab_size; token ids
   /// < vocab_size; at most step_tokens_max tokens; block ids < kv_blocks(); positions <
-  /// context_length.
   /// context_length. With Precision::kF32 a row is bit for bit the same whatever else is in the
   /// batch and however the prompt was cut into chunks.
   virtual void Forward(const StepBatch& batch, std::span<float> logits) = 0;
+
+  /// Copies K and V rows from slot to slot, one move after the other. May run on another thread
+  /// than Forward, not at the same time. REQUIRES: units and slots exist; no slot is the target of
+  /// two moves nor source and target within a unit, so that the order does not matter.
+  /// Cost: reads and writes the rows once; no allocation.
+  virtual void MoveRows(KvUnit unit, std::span<const RowMove> moves) = 0;
+
+  /// The K/V bytes of the table slots 0 .. slots, to keep them outside the blocks and to bring them
+  /// back, into other blocks perhaps. `bytes`: slots * kv_layout().token_bytes(), in the order
+  /// [layer][K, V][kv_head][slot]. REQUIRES: not during Forward or MoveRows.
+  virtual void SaveSlots(std::span<const BlockId> block_table, uint32_t slots,
+                         std::span<std::byte> bytes) const = 0;
+  virtual void LoadSlots(std::span<const BlockId> block_table, uint32_t slots,
+                         std::span<const std::byte> bytes) = 0;
+
+  /// K rows, as attention reads them, of table slots first .. first + n of one kv head in a layer,
+  /// in f32: out [n][head_dim]. REQUIRES: not during Forward; the slots were written.
+  virtual void ReadKeys(uint32_t layer, uint32_t kv_head, std::span<const BlockId> block_table,
+                        uint32_t first, uint32_t n, std::span<float> out) const = 0;
 };
 
 }  // namespace hidane::model

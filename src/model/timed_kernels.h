@@ -26,12 +26,23 @@ struct Stopwatch {
 /// Time by operation.
 struct OpTimes {
   Stopwatch watch;
-  enum Op : uint8_t { kLinear, kOutput, kEmbed, kNorm, kRope, kSilu, kStore, kAttention, kOps };
+  enum Op : uint8_t {
+    kLinear,
+    kOutput,
+    kEmbed,
+    kNorm,
+    kRope,
+    kSilu,
+    kStore,
+    kAttention,
+    kSignals,
+    kOps
+  };
   std::array<double, kOps> seconds{};
 
   std::string Table() const {
-    static constexpr const char* kNames[kOps] = {"linear", "output", "embed",    "norm",
-                                                 "rope",   "silu",   "store kv", "attention"};
+    static constexpr const char* kNames[kOps] = {
+        "linear", "output", "embed", "norm", "rope", "silu", "store kv", "attention", "signals"};
     double total = 0;
     for (const double s : seconds) total += s;
     std::string out;
@@ -81,6 +92,12 @@ class TimedKernels final : public Kernels {
                  std::span<float> lse) override {
     const Timer timer(times_, OpTimes::kAttention);
     inner_->Attention(q, heads, scale, seqs, layout, kv, out, lse);
+  }
+  void Signals(ConstRows q, uint32_t heads, float scale, const AttentionSeq& seq,
+               const KvLayout& layout, const KvLayer& kv, std::span<const float> lse,
+               const SlotSignals& out) override {
+    const Timer timer(times_, OpTimes::kSignals);
+    inner_->Signals(q, heads, scale, seq, layout, kv, lse, out);
   }
 
  private:

@@ -290,6 +290,16 @@ void SoftmaxBf16T(const float* scores, const int32_t* limits, SoftmaxState& stat
   SoftmaxTileT(scores, limits, state, out, rows, probs);
 }
 
+void ProbabilityT(float* scores, const float* lse) {
+  for (uint32_t lane = 0; lane < kPanel; lane += kLanes) {
+    const Vec log_sum = hn::LoadU(f, lse + lane);
+    for (uint32_t slot = 0; slot < kTileSlots; ++slot) {
+      float* at = scores + slot * kPanel + lane;
+      hn::Store(Exp2(hn::Sub(hn::Load(f, at), log_sum)), f, at);
+    }
+  }
+}
+
 void SoftmaxMergeT(SoftmaxState& state, float* out, uint32_t rows, const SoftmaxState& later,
                    const float* later_out) {
   for (uint32_t lane = 0; lane < kPanel; lane += kLanes) {
@@ -333,6 +343,7 @@ HWY_EXPORT(GemmT);
 HWY_EXPORT(DecodeT);
 HWY_EXPORT(SoftmaxF32T);
 HWY_EXPORT(SoftmaxBf16T);
+HWY_EXPORT(ProbabilityT);
 HWY_EXPORT(SoftmaxMergeT);
 HWY_EXPORT(SoftmaxFinishT);
 
@@ -364,6 +375,9 @@ void SoftmaxTile(const float* scores, const int32_t* limits, SoftmaxState& state
 void SoftmaxTile(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
                  uint32_t rows, Bf16* probs) {
   HWY_DYNAMIC_DISPATCH(SoftmaxBf16T)(scores, limits, state, out, rows, probs);
+}
+void ProbabilityTile(float* scores, const float* lse) {
+  HWY_DYNAMIC_DISPATCH(ProbabilityT)(scores, lse);
 }
 void SoftmaxMerge(SoftmaxState& state, float* out, uint32_t rows, const SoftmaxState& later,
                   const float* later_out) {

@@ -34,6 +34,9 @@ void SoftmaxTile(const float* scores, const int32_t* limits, SoftmaxState& state
 void SoftmaxTile(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
                  uint32_t rows, Bf16* probs);
 
+/// scores[s][j] = exp2(scores[s][j] - lse[j]) for a tile of slots, [64][16], of known sums.
+void ProbabilityTile(float* scores, const float* lse);
+
 /// Joins the state and sums of a later range of slots to an earlier one's.
 void SoftmaxMerge(SoftmaxState& state, float* out, uint32_t rows, const SoftmaxState& later,
                   const float* later_out);
