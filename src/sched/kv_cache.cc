@@ -9,6 +9,7 @@ namespace hidane::sched {
 using Reuse = vtoken::BlockPool::Reuse;
 
 KvCache::Hit KvCache::Find(std::span<const Sha256Digest> chain) const {
+  if (!chains_whole_) return Walk(chain);
   // By the invariant published blocks come before the others, and held before free ones.
   const auto published = [&](const Sha256Digest& digest) {
     return index_.Find(digest).has_value();
@@ -20,6 +21,22 @@ KvCache::Hit KvCache::Find(std::span<const Sha256Digest> chain) const {
   const auto held_end = std::partition_point(chain.begin(), end, held);
   return {.blocks = static_cast<uint32_t>(end - chain.begin()),
           .free = static_cast<uint32_t>(end - held_end)};
+}
+
+KvCache::Hit KvCache::Walk(std::span<const Sha256Digest> chain) const {
+  Hit hit;
+  for (const Sha256Digest& digest : chain) {
+    const auto block = index_.Find(digest);
+    if (!block) break;
+    ++hit.blocks;
+    hit.free += *pool_.RefCount(*block) == 0;
+  }
+  return hit;
+}
+
+void KvCache::Clear() {
+  index_.Clear();
+  chains_whole_ = true;
 }
 
 void KvCache::Hold(std::span<const Sha256Digest> chain, std::vector<BlockId>& table) {

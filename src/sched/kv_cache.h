@@ -17,7 +17,8 @@ namespace hidane::sched {
 ///
 /// Invariant: a published block's predecessors are published too, and whoever holds it holds them.
 /// It holds as long as callers hold whole prefixes, publish in chain order (after Clear: from the
-/// first block on) and unpublish no block before those that follow it. Searches lean on it.
+/// first block on) and unpublish no block before those that follow it. Searches lean on it, until
+/// an eviction from the middle of a chain breaks it.
 /// Owns no KV memory. One thread.
 class KvCache final : public vtoken::BlockPoolAdapter {
  public:
@@ -27,7 +28,8 @@ class KvCache final : public vtoken::BlockPoolAdapter {
     uint32_t blocks = 0;  ///< length of the longest published prefix
     uint32_t free = 0;    ///< how many of these nobody holds
   };
-  /// Reads only: a look is no use and changes no block's age. O(log chain).
+  /// Reads only: a look is no use and changes no block's age. O(log chain), O(hit) after an
+  /// eviction.
   Hit Find(std::span<const Sha256Digest> chain) const;
   /// Takes one reference to the block of each digest. REQUIRES: Find(chain).blocks == chain.size().
   void Hold(std::span<const Sha256Digest> chain, std::vector<BlockId>& table);
@@ -38,7 +40,10 @@ class KvCache final : public vtoken::BlockPoolAdapter {
   /// Releases a whole block table, last block first.
   void ReleaseTable(std::span<const BlockId> table);
   /// Forgets all contents. Held blocks stay held.
-  void Clear() { index_.Clear(); }
+  void Clear();
+  /// Blocks were unpublished or released in any order: from here on a block may be published whose
+  /// predecessor is not. It is no hit before that one is back.
+  void BreakChains() { chains_whole_ = false; }
 
   uint32_t blocks() const { return pool_.size(); }
   uint32_t blocks_free() const { return pool_.free(); }
@@ -51,8 +56,11 @@ class KvCache final : public vtoken::BlockPoolAdapter {
   Status Unpublish(BlockId block) override;
 
  private:
+  Hit Walk(std::span<const Sha256Digest> chain) const;
+
   vtoken::BlockPool pool_;
   PrefixIndex index_;
+  bool chains_whole_ = true;
 };
 
 }  // namespace hidane::sched

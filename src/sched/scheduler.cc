@@ -27,7 +27,8 @@ Scheduler::Scheduler(const SchedulerOptions& options)
   options_.seqs_max = std::min(options_.seqs_max, options_.tokens_max);
 }
 
-void Scheduler::Add(SeqId id, uint32_t prompt_tokens, std::vector<Sha256Digest> chain) {
+void Scheduler::Add(SeqId id, uint32_t prompt_tokens, std::vector<Sha256Digest> chain,
+                    std::optional<Evictable> evictable) {
   HIDANE_ASSERT(prompt_tokens > 0 && Fits(prompt_tokens));
   HIDANE_ASSERT(chain.size() <= prompt_tokens / options_.block_size);
   HIDANE_ASSERT(last_ < id);
@@ -36,6 +37,7 @@ void Scheduler::Add(SeqId id, uint32_t prompt_tokens, std::vector<Sha256Digest> 
   seq->id = id;
   seq->chain = std::move(chain);
   seq->prompt_tokens = seq->tokens = prompt_tokens;
+  seq->evictable = evictable;
   waiting_.push_back(seq.get());
   seqs_.emplace(id, std::move(seq));
 }
@@ -62,9 +64,23 @@ void Scheduler::Append(SeqId id, const std::optional<Sha256Digest>& filled) {
   seq.chain.push_back(*filled);
 }
 
+void Scheduler::Evict(SeqId id, std::span<const BlockId> table, uint32_t evicted) {
+  SeqState& seq = *seqs_.at(id);
+  HIDANE_ASSERT(seq.evictable && seq.running);
+  HIDANE_ASSERT(seq.evicted <= evicted && evicted < seq.computed);
+  seq.evicted = evicted;
+  seq.table.assign(table.begin(), table.end());
+  HIDANE_ASSERT(seq.table.size() >= BlocksOf(seq.active()));
+  cache_.BreakChains();
+  seq.publishes = false;  // K/V of what comes now depend on what is gone
+}
+
 std::span<const Sha256Digest> Scheduler::HitMax(const SeqState& seq) const {
-  const size_t before_last = (seq.tokens - 1) / options_.block_size;
-  return std::span(seq.chain).first(std::min(seq.chain.size(), before_last));
+  if (seq.computed > 0) return {};  // its K/V come back from its owner
+  uint32_t tokens = seq.tokens - 1;
+  if (seq.evictable) tokens = std::min(tokens, seq.evictable->hit_tokens_max);
+  return std::span(seq.chain).first(
+      std::min<size_t>(seq.chain.size(), tokens / options_.block_size));
 }
 
 std::vector<RunningSeq> Scheduler::RunningViews() const {
@@ -75,7 +91,7 @@ std::vector<RunningSeq> Scheduler::RunningViews() const {
     RunningSeq& view = views.emplace_back();
     view.id = seq->id;
     view.tokens_left = seq->tokens - seq->computed;
-    view.blocks_wanted = seq->table.size() * options_.block_size == seq->computed ? 1 : 0;
+    view.blocks_wanted = seq->table.size() * options_.block_size == seq->active() ? 1 : 0;
     wanted += view.blocks_wanted;
     const size_t next = seq->computed / options_.block_size;
     if (seq->publishes && seq->computed < seq->prefill_end && next < seq->chain.size()) {
@@ -95,9 +111,9 @@ WaitingSeq Scheduler::View(const SeqState& seq) const {
   const auto hit_max = HitMax(seq);
   const KvCache::Hit hit = cache_.Find(hit_max);
   WaitingSeq view{.id = seq.id};
-  view.tokens_left = seq.tokens - hit.blocks * options_.block_size;
-  view.blocks_wanted = BlocksOf(seq.tokens) - hit.blocks + hit.free;
-  if (hit.blocks < seq.chain.size()) view.computes = &seq.chain[hit.blocks];
+  view.tokens_left = seq.tokens - std::max(seq.computed, hit.blocks * options_.block_size);
+  view.blocks_wanted = BlocksOf(seq.tokens - seq.evicted) - hit.blocks + hit.free;
+  if (hit.blocks < seq.chain.size() && seq.computed == 0) view.computes = &seq.chain[hit.blocks];
   view.waits_for_it = hit.blocks < hit_max.size();
   return view;
 }
@@ -124,12 +140,12 @@ void Scheduler::Commit(const StepPlan& plan) {
   for (const SeqId id : plan.admit) Admit(*seqs_.at(id));
   for (const StepPlan::Item& item : plan.run) {
     SeqState& seq = *seqs_.at(item.id);
-    Cover(seq, std::max(seq.computed + item.n_tokens, seq.prefill_end));
+    Cover(seq, std::max(seq.computed + item.n_tokens, seq.prefill_end) - seq.evicted);
   }
 }
 
-void Scheduler::Cover(SeqState& seq, uint32_t tokens) {
-  while (seq.table.size() * options_.block_size < tokens) {
+void Scheduler::Cover(SeqState& seq, uint32_t slots) {
+  while (seq.table.size() * options_.block_size < slots) {
     const auto block = cache_.Allocate();
     HIDANE_ASSERT(block);  // the plan counted it
     seq.table.push_back(*block);
@@ -138,15 +154,15 @@ void Scheduler::Cover(SeqState& seq, uint32_t tokens) {
 
 void Scheduler::Admit(SeqState& seq) {
   const auto hit = HitMax(seq).first(cache_.Find(HitMax(seq)).blocks);
-  seq.table.reserve(BlocksOf(seq.tokens) + 1);
+  seq.table.reserve(BlocksOf(seq.tokens - seq.evicted) + 1);
   cache_.Hold(hit, seq.table);
-  seq.computed = static_cast<uint32_t>(hit.size()) * options_.block_size;
+  seq.publishes = seq.computed == 0;
+  if (seq.computed == 0) seq.computed = static_cast<uint32_t>(hit.size()) * options_.block_size;
   seq.prefill_end = seq.tokens;
   size_t ghost = hit.size();
   while (ghost < seq.chain.size() && ghost_.Contains(seq.chain[ghost])) ++ghost;
   seq.ghost_end = static_cast<uint32_t>(ghost) * options_.block_size;
   if (seq.admissions++ == 0) seq.cached_tokens = seq.computed;
-  seq.publishes = true;
   seq.running = true;
   Quit(waiting_, seq);
   Enter(running_, seq);
@@ -155,7 +171,7 @@ void Scheduler::Admit(SeqState& seq) {
 void Scheduler::Leave(SeqState& seq) {
   cache_.ReleaseTable(seq.table);
   seq.table.clear();
-  seq.computed = 0;
+  if (!seq.evictable) seq.computed = 0;
   seq.running = false;
   Quit(running_, seq);
 }

@@ -23,14 +23,25 @@ struct SchedulerOptions {
   uint32_t ghost_blocks = 1 << 16;  ///< see GhostSet; >= 1
 };
 
+/// A sequence whose owner evicts tokens from its K/V. What is in its chain alone is ever shared.
+struct Evictable {
+  /// A prefix-cache hit covers at most so many tokens: the owner wants to see those behind.
+  uint32_t hit_tokens_max = UINT32_MAX;
+};
+
 /// One live sequence, as it stands between two steps. Its tokens are its owner's.
+///
+/// Two lengths: `computed` counts tokens of the stream, which is what prompts, hits, chunks and
+/// limits are about; `active()` counts the slots that attention reads, which is what blocks are
+/// about. They differ by the tokens that were evicted.
 struct SeqState {
   SeqId id;
   std::vector<Sha256Digest> chain;  ///< names of its first full blocks; the others have none
   std::vector<BlockId> table;       ///< block table; empty while waiting
   uint32_t prompt_tokens = 0;
   uint32_t tokens = 0;         ///< known: the prompt, then what was generated
-  uint32_t computed = 0;       ///< leading tokens whose K/V lie in the table
+  uint32_t computed = 0;       ///< leading tokens whose K/V were computed
+  uint32_t evicted = 0;        ///< of these, whose K/V lie in the table no more
   uint32_t cached_tokens = 0;  ///< of the prompt, by the hit of its first admission
   uint32_t admissions = 0;     ///< 0: never ran; each preemption adds one more
   uint32_t prefill_end = 0;    ///< tokens known at the last admission
@@ -38,6 +49,9 @@ struct SeqState {
   bool running = false;
   bool publishes =
       true;  ///< false: the cache was reset under it, it shares nothing until readmitted
+  std::optional<Evictable> evictable{};
+
+  uint32_t active() const { return computed - evicted; }
 };
 
 /// What a step computed, in tokens.
@@ -59,8 +73,12 @@ struct StepTally {
 /// became full and have a name. Invariants, between any two calls:
 ///   I1  a block's references = the tables it stands in; a block that stands in two is full,
 ///       published and never written;
-///   I2  a running table covers all tokens known at admission, a waiting one is empty;
-///   I3  at least the last token of a sequence is not computed.
+///   I2  a running table covers all tokens known at admission, less the evicted ones, a waiting
+///       one is empty;
+///   I3  at least the last token of a sequence is not computed;
+///   I4  a preempted sequence keeps `computed` if it is evictable: its owner saves the K/V of its
+///       active slots before Commit and brings them back, into the new table, after the Commit
+///       that admits it. Any other is computed again.
 /// A step costs O(running), an admission O(blocks). Pure, one thread. Not a queue with a bound:
 /// that is the owner's.
 class Scheduler {
@@ -71,13 +89,19 @@ class Scheduler {
   /// blocks after it are never shared. Equal names mean equal K/V.
   /// REQUIRES: `id` >= 1 and greater than all before; 1 <= tokens, and Fits(prompt + what will be
   /// appended); chain.size() <= tokens / block_size.
-  void Add(SeqId id, uint32_t prompt_tokens, std::vector<Sha256Digest> chain);
+  void Add(SeqId id, uint32_t prompt_tokens, std::vector<Sha256Digest> chain,
+           std::optional<Evictable> evictable = std::nullopt);
   /// Finished or cancelled: releases all blocks, which stay published. False: no such sequence.
   /// REQUIRES: not between Commit and Complete.
   bool Remove(SeqId id);
   /// One generated token, and where it fills a block, that block's name. REQUIRES: all tokens of
   /// `id` are computed; `filled` only if the token fills a block and those before it have names.
   void Append(SeqId id, const std::optional<Sha256Digest>& filled = std::nullopt);
+
+  /// After an eviction from a running sequence: its live tokens lie in `table`, densely. Its blocks
+  /// were exchanged through cache(). REQUIRES: evictable; not between Commit and Complete; `table`
+  /// covers the active slots; the caller moved the references; `evicted` not less than before.
+  void Evict(SeqId id, std::span<const BlockId> table, uint32_t evicted);
 
   StepPlan Plan() const;
   /// REQUIRES: `plan` is Plan()'s answer and nothing has changed since.
@@ -94,6 +118,7 @@ class Scheduler {
   uint32_t running() const { return static_cast<uint32_t>(running_.size()); }
   uint32_t waiting() const { return static_cast<uint32_t>(waiting_.size()); }
   const KvCache& cache() const { return cache_; }
+  KvCache& cache() { return cache_; }  ///< for evictions; else the scheduler's alone
 
  private:
   uint32_t BlocksOf(uint64_t tokens) const {
@@ -103,7 +128,7 @@ class Scheduler {
   std::span<const Sha256Digest> HitMax(const SeqState& seq) const;
   std::vector<RunningSeq> RunningViews() const;
   WaitingSeq View(const SeqState& seq) const;
-  void Cover(SeqState& seq, uint32_t tokens);
+  void Cover(SeqState& seq, uint32_t slots);
   void Admit(SeqState& seq);
   void Leave(SeqState& seq);
   void PublishFilled(SeqState& seq, uint32_t computed_before);

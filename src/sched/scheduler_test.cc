@@ -39,7 +39,17 @@ class World {
     const auto chain = digester_.Chain(prompt, options_.block_size, salt);
     s.Add(id, static_cast<uint32_t>(prompt.size()), prefix_cache_ ? chain : decltype(chain){});
     const size_t goal = prompt.size() + generate;
-    goals_[id] = {salt, std::move(prompt), goal};
+    goals_[id] = {salt, std::move(prompt), goal, false, {}, {}};
+  }
+
+  /// A sequence from which tokens are evicted between steps, at random.
+  void AddEvictable(std::vector<TokenId> prompt, uint32_t generate, uint32_t hit_tokens_max) {
+    const SeqId id(next_++);
+    const auto chain = digester_.Chain(prompt, options_.block_size, "");
+    s.Add(id, static_cast<uint32_t>(prompt.size()), prefix_cache_ ? chain : decltype(chain){},
+          Evictable{hit_tokens_max});
+    const size_t goal = prompt.size() + generate;
+    goals_[id] = {"", std::move(prompt), goal, true, {}, {}};
   }
 
   void Remove(uint32_t nth) {
@@ -57,18 +67,25 @@ class World {
     std::map<SeqId, std::vector<BlockId>> tables;
     for (const auto& [id, _] : goals_) tables[id] = s.state(id).table;
 
+    for (const SeqId id : plan.preempt) Save(id);
     s.Commit(plan);
     for (const auto& [id, expected] : hits) {
+      if (!goals_.at(id).saved.empty()) {
+        tables[id].clear();
+        continue;
+      }
       const uint32_t n = s.state(id).computed / options_.block_size;
       if (knows_cache_) RC_ASSERT(n == expected);
       tables[id] = {s.state(id).table.begin(), s.state(id).table.begin() + n};
     }
     for (const StepPlan::Item& item : plan.run) ForgetReused(item.id, tables[item.id].size());
+    for (const StepPlan::Item& item : plan.run) BringBack(item.id);
     for (const StepPlan::Item& item : plan.run) Write(item);
     for (const StepPlan::Item& item : plan.run) CheckContext(item);
     const StepTally tally = s.Complete(plan);
     for (const StepPlan::Item& item : plan.run) Publish(item.id);
     for (const StepPlan::Item& item : plan.run) Generate(item.id);
+    for (const StepPlan::Item& item : plan.run) Evict(item.id);
     CheckBlocks();
     return tally;
   }
@@ -98,6 +115,9 @@ class World {
     std::string salt;
     std::vector<TokenId> tokens;
     size_t tokens_wanted;
+    bool evictable;
+    std::vector<uint32_t> gone;   // evicted tokens
+    std::vector<uint64_t> saved;  // slots of a preempted one
   };
 
   uint64_t Context(SeqId id, size_t n) const {
@@ -108,6 +128,83 @@ class World {
   size_t Slot(SeqId id, size_t i) const {
     const uint32_t b = options_.block_size;
     return s.state(id).table[i / b].value() * b + i % b;
+  }
+
+  // What each slot of a sequence holds once `computed` tokens were: the live tokens in order.
+  std::vector<uint64_t> Contents(SeqId id, uint32_t computed) const {
+    const auto& gone = goals_.at(id).gone;
+    std::vector<uint64_t> contents;
+    for (uint32_t i = 0; i < computed; ++i) {
+      if (!std::binary_search(gone.begin(), gone.end(), i)) contents.push_back(Context(id, i + 1));
+    }
+    return contents;
+  }
+
+  void Save(SeqId id) {
+    Goal& goal = goals_.at(id);
+    if (!goal.evictable) return;
+    goal.saved.clear();
+    for (uint32_t i = 0; i < s.state(id).active(); ++i) goal.saved.push_back(slots_[Slot(id, i)]);
+  }
+  void BringBack(SeqId id) {
+    auto& saved = goals_.at(id).saved;
+    for (size_t i = 0; i < saved.size(); ++i) slots_[Slot(id, i)] = saved[i];
+    saved.clear();
+  }
+
+  // Evicts at random and packs the rest, in order: into its own blocks, and where another sequence
+  // holds one, into a new block instead.
+  void Evict(SeqId id) {
+    const auto at = goals_.find(id);
+    if (at == goals_.end() || !at->second.evictable) return;
+    const SeqState& seq = s.state(id);
+    Rng rng(seq.computed * 31 + id.value());
+    if (seq.computed < seq.prompt_tokens || rng.Below(3) > 0) return;
+    auto& gone = at->second.gone;
+    const size_t keep_every = 1 + rng.Below(3);
+    std::vector<uint32_t> now = gone;
+    for (uint32_t i = 0; i + 1 < seq.computed; ++i) {
+      if (rng.Below(4) < keep_every || std::binary_search(gone.begin(), gone.end(), i)) continue;
+      now.push_back(i);
+    }
+    std::sort(now.begin(), now.end());
+    const size_t live = seq.computed - now.size();
+    const size_t blocks = (live + options_.block_size - 1) / options_.block_size;
+    std::vector<BlockId> table;
+    for (const BlockId block : seq.table) {
+      if (table.size() == blocks) {
+        RC_ASSERT(s.cache().Release(block));
+      } else if (*s.cache().RefCount(block) == 1) {
+        RC_ASSERT(s.cache().Unpublish(block));
+        Forget(block);
+        table.push_back(block);
+      } else {
+        const auto fresh = s.cache().Allocate();
+        if (!fresh) return Undo(id, table);
+        Forget(*fresh);
+        RC_ASSERT(s.cache().Release(block));
+        table.push_back(*fresh);
+      }
+    }
+    gone = std::move(now);
+    s.Evict(id, table, static_cast<uint32_t>(gone.size()));
+    const auto contents = Contents(id, seq.computed);
+    RC_ASSERT(contents.size() == seq.active());
+    for (size_t i = 0; i < contents.size(); ++i) slots_[Slot(id, i)] = contents[i];
+  }
+  // No memory for an eviction: what was unpublished stays so, the rest of the table is as it was.
+  void Undo(SeqId id, const std::vector<BlockId>& taken) {
+    std::vector<BlockId> table = s.state(id).table;
+    std::copy(taken.begin(), taken.end(), table.begin());
+    const uint32_t evicted = s.state(id).evicted;
+    const auto contents = Contents(id, s.state(id).computed);
+    s.Evict(id, table, evicted);
+    for (size_t i = 0; i < contents.size(); ++i) {
+      if (i / options_.block_size < taken.size()) slots_[Slot(id, i)] = contents[i];
+    }
+  }
+  void Forget(BlockId block) {
+    std::erase_if(cached_, [&](const auto& entry) { return entry.second == block; });
   }
 
   void CheckPlan(const StepPlan& plan) const {
@@ -126,7 +223,11 @@ class World {
   uint32_t CachedBlocks(SeqId id) const {
     const uint32_t b = options_.block_size;
     uint32_t n = 0;
-    while ((n + 1) * b < s.state(id).tokens && cached_.contains(Context(id, (n + 1) * b))) ++n;
+    const auto& evictable = s.state(id).evictable;
+    const uint32_t end = evictable ? evictable->hit_tokens_max : UINT32_MAX;
+    while ((n + 1) * b < s.state(id).tokens && (n + 1) * b <= end &&
+           cached_.contains(Context(id, (n + 1) * b)))
+      ++n;
     return n;
   }
 
@@ -134,27 +235,32 @@ class World {
     const auto& table = s.state(id).table;
     for (size_t i = old_blocks; i < table.size(); ++i) {
       RC_ASSERT(*s.cache().RefCount(table[i]) == 1u);
-      std::erase_if(cached_, [&](const auto& entry) { return entry.second == table[i]; });
+      Forget(table[i]);
     }
   }
 
   void Write(const StepPlan::Item& item) {
     const SeqState& seq = s.state(item.id);
     for (uint32_t i = seq.computed; i < seq.computed + item.n_tokens; ++i) {
-      RC_ASSERT(*s.cache().RefCount(seq.table[i / options_.block_size]) == 1u);
-      slots_[Slot(item.id, i)] = Context(item.id, i + 1);
+      const uint32_t slot = i - seq.evicted;
+      RC_ASSERT(*s.cache().RefCount(seq.table[slot / options_.block_size]) == 1u);
+      slots_[Slot(item.id, slot)] = Context(item.id, i + 1);
     }
   }
 
   void CheckContext(const StepPlan::Item& item) const {
-    for (uint32_t i = 0; i < s.state(item.id).computed + item.n_tokens; ++i) {
-      RC_ASSERT(slots_[Slot(item.id, i)] == Context(item.id, i + 1));
+    const auto contents = Contents(item.id, s.state(item.id).computed + item.n_tokens);
+    RC_ASSERT(contents.size() == s.state(item.id).active() + item.n_tokens);
+    for (size_t i = 0; i < contents.size(); ++i) {
+      RC_ASSERT(slots_[Slot(item.id, i)] == contents[i]);
     }
   }
 
   void Publish(SeqId id) {
     const uint32_t b = options_.block_size;
-    for (uint32_t n = 0; (n + 1) * b <= s.state(id).computed; ++n) {
+    if (goals_.at(id).evictable && !s.state(id).publishes) return;
+    const uint32_t end = goals_.at(id).evictable ? s.state(id).prompt_tokens : UINT32_MAX;
+    for (uint32_t n = 0; (n + 1) * b <= std::min(end, s.state(id).computed); ++n) {
       const BlockId block = s.state(id).table[n];
       const auto at = cached_.try_emplace(Context(id, (n + 1) * b), block).first;
       if (knows_cache_) RC_ASSERT(at->second == block);
@@ -172,7 +278,7 @@ class World {
     goal.tokens.push_back(static_cast<TokenId>(Context(id, goal.tokens.size()) % 2));
     const uint32_t b = options_.block_size;
     std::optional<Sha256Digest> filled;
-    if (prefix_cache_ && goal.tokens.size() % b == 0) {
+    if (prefix_cache_ && !goal.evictable && goal.tokens.size() % b == 0) {
       filled = digester_.Next(s.state(id).chain, std::span(goal.tokens).last(b), goal.salt);
     }
     s.Append(id, filled);
@@ -216,7 +322,7 @@ std::vector<TokenId> AnyPrompt(Rng& rng) {
   return prompt;
 }
 
-void Play(World& world, const std::vector<uint32_t>& ops) {
+void Play(World& world, const std::vector<uint32_t>& ops, bool evictable = false) {
   for (const uint32_t op : ops) {
     Rng rng(op);
     switch (op % 8) {
@@ -224,6 +330,11 @@ void Play(World& world, const std::vector<uint32_t>& ops) {
       case 1: {
         auto prompt = AnyPrompt(rng);
         const auto generate = static_cast<uint32_t>(rng.Below(24));
+        if (evictable && rng.Below(2) == 0) {
+          const auto hit_max = static_cast<uint32_t>(rng.Below(2) == 0 ? 1000 : rng.Below(12));
+          world.AddEvictable(std::move(prompt), generate, hit_max);
+          break;
+        }
         world.Add(std::move(prompt), generate, rng.Below(4) == 0 ? "salt" : "");
         break;
       }
@@ -264,6 +375,73 @@ RC_GTEST_PROP(SchedulerProps, AResetAtAnyTimeLosesHitsOnly, ()) {
   Play(world, AnyOps());
   world.Drain();
   RC_ASSERT(world.s.cache().blocks_free() == kOptions.kv_blocks);
+}
+
+RC_GTEST_PROP(SchedulerProps, EvictionHarmsNobodyAndLosesNoBlock, ()) {
+  World world(kOptions);
+  Play(world, AnyOps(), true);
+  world.Drain();
+  RC_ASSERT(world.s.cache().blocks_free() == kOptions.kv_blocks);
+}
+
+RC_GTEST_PROP(SchedulerProps, AResetAmidEvictionsLosesHitsOnly, ()) {
+  World world(kOptions);
+  Play(world, AnyOps(), true);
+  world.Reset();
+  Play(world, AnyOps(), true);
+  world.Drain();
+  RC_ASSERT(world.s.cache().blocks_free() == kOptions.kv_blocks);
+}
+
+TEST(SchedulerTest, BlocksFollowTheActiveLengthAndHitsTheLogicalOne) {
+  Scheduler s(kOptions);
+  BlockDigester digester;
+  const auto prompt = Tokens(10);
+  s.Add(SeqId(1), 10, digester.Chain(prompt, 4, ""), Evictable{});
+  StepPlan plan = s.Plan();
+  s.Commit(plan);
+  s.Complete(plan);
+  s.Append(SeqId(1));
+  ASSERT_EQ(s.state(SeqId(1)).table.size(), 3u);
+  ASSERT_EQ(s.cache().blocks_published(), 2u);
+
+  // Six of ten go: the first block is filled anew, the others are given back.
+  const std::vector<BlockId> table = s.state(SeqId(1)).table;
+  ASSERT_TRUE(s.cache().Unpublish(table[0]));
+  ASSERT_TRUE(s.cache().Release(table[1]));
+  ASSERT_TRUE(s.cache().Release(table[2]));
+  s.Evict(SeqId(1), std::span(table).first(1), 6);
+  EXPECT_EQ(s.state(SeqId(1)).active(), 4u);
+  EXPECT_EQ(s.cache().blocks_free(), 11u);
+
+  // The next token opens a block, the four after it do not.
+  for (uint32_t step = 0; step < 5; ++step) {
+    plan = s.Plan();
+    ASSERT_EQ(plan.run.size(), 1u);
+    s.Commit(plan);
+    EXPECT_EQ(s.state(SeqId(1)).table.size(), step < 4 ? 2u : 3u);
+    s.Complete(plan);
+    s.Append(SeqId(1));
+  }
+  EXPECT_EQ(s.state(SeqId(1)).computed, 15u);
+  EXPECT_EQ(s.cache().blocks_published(), 1u);  // of the prompt; nothing that was generated
+
+  // The prompt's first block is published no more, so its second is no hit alone.
+  s.Add(SeqId(2), 10, digester.Chain(prompt, 4, ""));
+  plan = s.Plan();
+  s.Commit(plan);
+  EXPECT_EQ(s.state(SeqId(2)).cached_tokens, 0u);
+  s.Complete(plan);
+}
+
+TEST(SchedulerTest, AHitEndsWhereTheOwnerWantsToSeeMore) {
+  World world(kOptions);
+  world.Add(Tokens(20), 0);
+  world.Drain();
+  world.AddEvictable(Tokens(20), 1, 11);
+  world.Step();
+  EXPECT_EQ(world.s.state(SeqId(2)).cached_tokens, 8u);
+  world.Drain();
 }
 
 TEST(SchedulerTest, AHitNeverCoversTheLastPromptToken) {
