@@ -1,0 +1,73 @@
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace hidane::vtoken {
+
+/// Which table slots of one unit hold a live token, and how many in each block.
+///
+///   block_size 4, 10 slots:   [1 1 0 1] [0 0 0 0] [1 1 . .]   occupancies 3 0 2, count 5
+///
+/// Costs 1 bit per slot and 2 bytes per block. Kill and Revive are O(1).
+class LiveSet {
+ public:
+  /// REQUIRES: 1 <= block_size <= 65535.
+  explicit LiveSet(uint32_t block_size);
+
+  /// Slots 0 .. `slots` - 1, all live. Keeps its memory.
+  void AssignDense(uint32_t slots);
+  /// `n` live slots more, behind the last.
+  void Append(uint32_t n);
+  /// Forgets the last `n` slots. REQUIRES: n <= slots().
+  void RemoveLast(uint32_t n);
+  /// A live slot dies, a dead one lives. False, and nothing changes, if it was so already.
+  /// REQUIRES: slot < slots().
+  bool Kill(uint32_t slot);
+  bool Revive(uint32_t slot);
+
+  uint32_t block_size() const { return block_size_; }
+  uint32_t slots() const { return slots_; }
+  uint32_t blocks() const { return static_cast<uint32_t>(occupancies_.size()); }
+  uint32_t count() const { return count_; }  ///< live slots
+  bool live(uint32_t slot) const { return words_[slot / 64] >> (slot % 64) & 1; }
+  std::span<const uint16_t> occupancies() const { return occupancies_; }  ///< [blocks()]
+  /// Live slots among the first `n` of `block`. REQUIRES: n <= block_size().
+  uint32_t CountFirst(uint32_t block, uint32_t n) const;
+
+  /// Calls fn(slot) for each live (dead) slot of [first, first + n), ascending. Slots past the end
+  /// are dead. REQUIRES: first + n <= blocks() * block_size().
+  template <class Fn>
+  void ForEachLive(uint32_t first, uint32_t n, Fn&& fn) const {
+    ForEach<false>(first, n, fn);
+  }
+  template <class Fn>
+  void ForEachDead(uint32_t first, uint32_t n, Fn&& fn) const {
+    ForEach<true>(first, n, fn);
+  }
+
+ private:
+  uint64_t Bits(uint32_t first, uint32_t n) const {  // 1 <= n <= 64
+    const uint32_t word = first / 64, shift = first % 64;
+    uint64_t bits = words_[word] >> shift;
+    if (shift + n > 64) bits |= words_[word + 1] << (64 - shift);
+    return bits & ~uint64_t{0} >> (64 - n);
+  }
+  template <bool kDead, class Fn>
+  void ForEach(uint32_t first, uint32_t n, Fn&& fn) const {
+    for (uint32_t at = first, end = first + n; at < end; at += 64) {
+      const uint32_t width = std::min(64u, end - at);
+      uint64_t bits = Bits(at, width);
+      if (kDead) bits = ~bits & ~uint64_t{0} >> (64 - width);
+      for (; bits != 0; bits &= bits - 1) fn(at + static_cast<uint32_t>(std::countr_zero(bits)));
+    }
+  }
+
+  uint32_t block_size_, slots_ = 0, count_ = 0;
+  std::vector<uint64_t> words_;  // whole blocks; bits past slots_ are 0
+  std::vector<uint16_t> occupancies_;
+};
+
+}  // namespace hidane::vtoken

@@ -1,0 +1,194 @@
+#include "vtoken/relocation_planner.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace hidane::vtoken {
+namespace {
+
+// Slots of `block` that were ever live.
+uint32_t Spanned(const LiveSet& unit, uint32_t block) {
+  return std::min(unit.slots() - block * unit.block_size(), unit.block_size());
+}
+
+BlockUse UseOf(const PlanInput& input, uint32_t block) {
+  return input.uses.empty() ? BlockUse::kOwn : input.uses[block];
+}
+
+uint64_t TokensOf(const PlanInput& input) {
+  return uint64_t{input.units[0].count()} * input.units.size();
+}
+
+}  // namespace
+
+bool RelocationPlan::KeepsOrder() const {
+  for (uint32_t i = 0; i < kept.size(); ++i) {
+    if (kept[i] != i) return false;
+  }
+  return true;
+}
+
+void RelocationPlanner::Plan(const PlanInput& input, RelocationPlan& plan) {
+  Decide(input, plan);
+  Emit(input, plan);
+}
+
+void RelocationPlanner::Decide(const PlanInput& input, RelocationPlan& plan) {
+  HIDANE_ASSERT(!input.units.empty() && input.incoming <= 1);
+  for (const LiveSet& u : input.units) HIDANE_ASSERT(u.count() == input.units[0].count());
+  const LiveSet& unit = input.units[0];
+  const uint32_t size = unit.block_size();
+  plan.blocks = unit.blocks();
+  plan.slots = unit.count() + input.incoming;
+  const uint32_t stay = (plan.slots + size - 1) / size;
+  MakeKeys(input, plan.blocks);
+  plan.fresh = stay > keepers_ ? stay - keepers_ : 0;
+  if (stay == 0) {
+    Split(FindTop(0), plan.blocks, 0, plan);
+    plan.moves_bound = plan.free_tail_bound = 0;
+    return;
+  }
+  const Top others = FindTop(stay - 1), all = FindTop(stay);
+  const uint32_t first = plan.slots - (stay - 1) * size;
+  // A full tail is a block like the others: the fullest stay, and in their order.
+  const Tail tail = first < size ? FindTail(input, others, all, first)
+                                 : Tail{.block = UINT32_MAX, .in_top = true, .kept = all.sum};
+  Split(tail.in_top ? all : others, tail.block, stay, plan);
+  plan.moves_bound = TokensOf(input) - tail.kept;
+  plan.free_tail_bound = TokensOf(input) - all.sum;
+}
+
+void RelocationPlanner::MakeKeys(const PlanInput& input, uint32_t blocks) {
+  const auto units = static_cast<uint32_t>(input.units.size());
+  const uint32_t size = input.units[0].block_size();
+  sums_.assign(blocks, 0);
+  for (const LiveSet& unit : input.units) {
+    const uint16_t* const occupancy = unit.occupancies().data();
+    for (uint32_t b = 0; b < blocks; ++b) sums_[b] += occupancy[b];
+  }
+  keys_.resize(blocks);
+  for (uint32_t b = 0; b < blocks; ++b) keys_[b] = sums_[b] + 1;
+  for (uint32_t b = 0; b < input.uses.size(); ++b) {
+    const uint32_t whole = input.uses[b] == BlockUse::kPinned ? Spanned(input.units[0], b) : size;
+    if (input.uses[b] != BlockUse::kOwn && sums_[b] != units * whole) keys_[b] = 0;
+  }
+  histogram_.assign(size_t{units} * size + 2, 0);
+  for (const uint32_t key : keys_) ++histogram_[key];
+  keepers_ = blocks - histogram_[0];
+}
+
+RelocationPlanner::Top RelocationPlanner::FindTop(uint32_t n) const {
+  Top top{.count = n, .threshold = static_cast<uint32_t>(histogram_.size())};
+  for (uint32_t left = n; left > 0 && top.threshold > 1; left -= top.ties) {
+    --top.threshold;
+    top.ties = std::min(left, histogram_[top.threshold]);
+    top.sum += uint64_t{top.ties} * (top.threshold - 1);
+  }
+  return top;
+}
+
+RelocationPlanner::Tail RelocationPlanner::FindTail(const PlanInput& input, const Top& others,
+                                                    const Top& all, uint32_t first) const {
+  const LiveSet& unit = input.units[0];
+  const uint32_t most = first * static_cast<uint32_t>(input.units.size());
+  const auto kept_first = [&](uint32_t block) {
+    uint32_t sum = 0;
+    for (const LiveSet& u : input.units) sum += u.CountFirst(block, first);
+    return sum;
+  };
+  Tail best{.block = static_cast<uint32_t>(sums_.size()), .kept = others.sum};  // a fresh one
+  uint64_t bar = keepers_ < all.count ? others.sum : 0;  // to be reached; a fresh one loses a tie
+  for (uint32_t b = 0, ties = others.ties; b < sums_.size(); ++b) {
+    const bool tied = keys_[b] == others.threshold && ties > 0;
+    ties -= tied;
+    const bool in_top = tied || keys_[b] > others.threshold;
+    const uint64_t without = in_top ? all.sum - sums_[b] : others.sum;
+    if (without + std::min(sums_[b], most) < bar || keys_[b] == 0) continue;
+    if (UseOf(input, b) != BlockUse::kOwn && Spanned(unit, b) > first) continue;
+    const uint64_t kept = without + kept_first(b);
+    if (kept < bar) continue;
+    best = {.block = b, .in_top = in_top, .kept = kept};
+    bar = kept + 1;
+  }
+  return best;
+}
+
+void RelocationPlanner::Split(const Top& top, uint32_t tail, uint32_t stay,
+                              RelocationPlan& plan) const {
+  plan.kept.resize(size_t{stay} + 1);  // one more, so that the loop may write before it knows
+  plan.freed.resize(size_t{plan.blocks} + 1);
+  uint32_t kept = 0, freed = 0;
+  for (uint32_t b = 0, ties = top.ties; b < plan.blocks; ++b) {
+    const bool tied = (keys_[b] == top.threshold) & (ties > 0);
+    ties -= tied;
+    const bool stays = (tied | (keys_[b] > top.threshold)) & (b != tail);
+    plan.kept[kept] = plan.freed[freed] = b;
+    kept += stays;
+    freed += !stays & (b != tail);
+  }
+  const uint32_t last = tail < plan.blocks ? 1 : 0;
+  for (uint32_t b = plan.blocks; kept + last < stay; ++b) plan.kept[kept++] = b;
+  if (last > 0) plan.kept[kept] = tail;
+  plan.kept.resize(stay);
+  plan.freed.resize(freed);
+}
+
+namespace {
+
+// Writes the sources of a unit's moves from `at` on; returns the end.
+SlotMove* EmitSources(const LiveSet& live, uint32_t unit, const RelocationPlan& plan,
+                      SlotMove* at) {
+  const uint32_t size = live.block_size();
+  const auto source = [&](uint32_t slot) { *at++ = {.unit = unit, .from = slot, .to = 0}; };
+  for (const uint32_t b : plan.freed) {
+    if (live.occupancies()[b] > 0) live.ForEachLive(b * size, size, source);
+  }
+  if (plan.kept.empty() || plan.kept.back() >= plan.blocks) return at;
+  const auto stay = static_cast<uint32_t>(plan.kept.size());
+  const uint32_t first = plan.slots - (stay - 1) * size;
+  live.ForEachLive(plan.kept.back() * size + first, size - first, source);
+  return at;
+}
+
+// Writes the destinations of the moves [at, end), and the slot that is left open, if there is one.
+void EmitDestinations(const LiveSet& live, const RelocationPlan& plan, SlotMove* at,
+                      const SlotMove* end, uint32_t* open) {
+  const uint32_t size = live.block_size();
+  for (uint32_t i = 0; i < plan.kept.size(); ++i) {
+    const uint32_t b = plan.kept[i], width = std::min(size, plan.slots - i * size);
+    const auto destination = [&](uint32_t slot) {
+      if (at < end) {
+        (at++)->to = slot;
+      } else {
+        *open = i * size + slot - b * size;
+      }
+    };
+    if (b >= plan.blocks) {
+      for (uint32_t slot = b * size; slot < b * size + width; ++slot) destination(slot);
+    } else if (live.occupancies()[b] < size) {
+      live.ForEachDead(b * size, width, destination);
+    }
+  }
+}
+
+}  // namespace
+
+void RelocationPlanner::Emit(const PlanInput& input, RelocationPlan& plan) const {
+  const auto units = static_cast<uint32_t>(input.units.size());
+  plan.moves.resize(plan.moves_bound);
+  plan.unit_begin.resize(size_t{units} + 1);
+  plan.incoming.resize(input.incoming * units);
+  SlotMove* const first = plan.moves.data();
+  SlotMove* at = first;
+  for (uint32_t unit = 0; unit < units; ++unit) {
+    const LiveSet& live = input.units[unit];
+    SlotMove* const end = EmitSources(live, unit, plan, at);
+    EmitDestinations(live, plan, at, end, plan.incoming.data() + unit);
+    plan.unit_begin[unit] = static_cast<uint32_t>(at - first);
+    at = end;
+  }
+  plan.unit_begin[units] = static_cast<uint32_t>(at - first);
+}
+
+}  // namespace hidane::vtoken

@@ -1,0 +1,95 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "vtoken/live_set.h"
+
+namespace hidane::vtoken {
+
+/// What the owner of a sequence may do with one of its blocks.
+enum class BlockUse : uint8_t {
+  kOwn,     ///< write any slot
+  kPinned,  ///< somebody reads it: write only slots behind the last one that was ever live
+  kShared,  ///< other sequences hold it: write nothing
+};
+
+/// A row set of one unit goes from one slot to another. Slots are table slots of the table before
+/// the plan (slot i stands in table block i / block_size), or physical ones, as its user says.
+struct SlotMove {
+  uint32_t unit, from, to;
+  bool operator==(const SlotMove&) const = default;
+};
+
+/// Blocks are named by their index in the block table before the plan; the fresh ones follow it.
+struct RelocationPlan {
+  std::vector<uint32_t> kept;        ///< in their new order, the tail last
+  std::vector<uint32_t> freed;       ///< ascending
+  uint32_t blocks = 0;               ///< of the table before: kept ones from here on are fresh
+  uint32_t fresh = 0;                ///< empty blocks that the host must add
+  uint32_t slots = 0;                ///< active length afterwards, the incoming token included
+  std::vector<SlotMove> moves;       ///< by unit, then by source
+  std::vector<uint32_t> unit_begin;  ///< [units + 1]: where each unit's moves begin
+  std::vector<uint32_t> incoming;  ///< [units]: the slot left open for it, in the table afterwards
+  uint64_t moves_bound = 0;        ///< fewest moves of any plan; == moves.size()
+  uint64_t free_tail_bound = 0;    ///< the same if the last block needed not be dense: smaller
+
+  /// True if no block changes its place: only `moves` change what lies where.
+  bool KeepsOrder() const;
+};
+
+struct PlanInput {
+  std::span<const LiveSet> units;       ///< >= 1, of equal block_size, slots and count
+  std::span<const BlockUse> uses = {};  ///< [blocks]; empty: all kOwn
+  uint32_t incoming = 0;  ///< 1: one more token will be written into the slot left open
+};
+
+/// Decides which blocks of a sequence stay and fills their holes, in the fewest moves.
+///
+/// With L live tokens (and `incoming` ones) k = ceil(L / B) blocks stay, dense but for the tail's
+/// end: r = L - (k - 1) B slots. The kept blocks are common to all units, so the sums over the
+/// units of occupancy o and of p = popcount(first r slots) decide:
+///     moves_bound = units * L - max over tail t of (sum of the k - 1 largest o besides t + p_t)
+/// A block that may not be written stays only where nothing in it would be written; the others of
+/// that kind are forced out, to fresh blocks where there is no room (the fewest of these, and then
+/// the fewest moves). Ties go to the lowest index, never by a physical id: the layout is a function
+/// of the live sets alone. Kept blocks keep their order; where r = B, the tail too.
+///
+/// Sources are live and destinations dead slots, so the moves are disjoint: one parallel batch
+/// without scratch. Pure; keeps its buffers and those of the plan: no allocation in steady state.
+class RelocationPlanner {
+ public:
+  /// Fills `plan`. O(blocks * units + block_size * units + moves).
+  void Plan(const PlanInput& input, RelocationPlan& plan);
+
+  // Its two halves, for measurements.
+  /// Everything but `moves`, `unit_begin` and `incoming`.
+  void Decide(const PlanInput& input, RelocationPlan& plan);
+  /// REQUIRES: `plan` is Decide's of the same input.
+  void Emit(const PlanInput& input, RelocationPlan& plan) const;
+
+ private:
+  struct Top {               // the n fullest keepers, ties to the lowest index
+    uint32_t count = 0;      // n
+    uint32_t threshold = 0;  // key of the least full among them
+    uint32_t ties = 0;       // how many with that key belong to them, the first ones
+    uint64_t sum = 0;        // of their occupancies
+  };
+  struct Tail {
+    uint32_t block = 0;  // == blocks: a fresh one
+    bool in_top = false;
+    uint64_t kept = 0;  // tokens that need not move
+  };
+
+  void MakeKeys(const PlanInput& input, uint32_t blocks);
+  Top FindTop(uint32_t n) const;
+  Tail FindTail(const PlanInput& input, const Top& others, const Top& all, uint32_t first) const;
+  void Split(const Top& top, uint32_t tail, uint32_t kept, RelocationPlan& plan) const;
+
+  std::vector<uint32_t> sums_;  // [blocks] occupancy, summed over units
+  std::vector<uint32_t> keys_;  // [blocks] occupancy + 1, or 0 where it can't stay as a full block
+  std::vector<uint32_t> histogram_;  // of keys_
+  uint32_t keepers_ = 0;             // keys that are not 0
+};
+
+}  // namespace hidane::vtoken
