@@ -52,6 +52,7 @@ class KvCache final : public vtoken::BlockPoolAdapter {
   Result<uint32_t> RefCount(BlockId block) const override { return pool_.RefCount(block); }
   Result<bool> Pinned(BlockId block) const override { return pool_.Pinned(block); }
   Result<BlockId> Allocate() override;
+  Status Retain(BlockId block) override { return pool_.Ref(block); }
   Status Release(BlockId block) override;
   Status Unpublish(BlockId block) override;
 

@@ -15,6 +15,8 @@ struct BlockPoolAdapter {
   virtual Result<bool> Pinned(BlockId block) const = 0;
   /// A block with one reference, contents undefined. kResourceExhausted when none is free.
   virtual Result<BlockId> Allocate() = 0;
+  /// One reference more, for a fork.
+  virtual Status Retain(BlockId block) = 0;
   /// Gives one reference back.
   virtual Status Release(BlockId block) = 0;
   /// Withdraws the block from the prefix cache, before its bytes change. No-op if it isn't there.

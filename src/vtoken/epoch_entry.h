@@ -1,0 +1,87 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "vtoken/block_pool_adapter.h"
+#include "vtoken/live_set.h"
+#include "vtoken/relocation_planner.h"
+#include "vtoken/sequence_kv.h"
+
+namespace hidane::vtoken {
+
+/// Where a plan may put the tokens of blocks that others read.
+enum class Placement : uint8_t {
+  /// Plan as if every block were the sequence's own, then put a fresh block in the place of each
+  /// that would be written and may not be. The layout, hence the order in which attention sums, is
+  /// a function of the token stream alone: the same with a cold and a warm prefix cache.
+  kStable,
+  /// Force such blocks out first (BlockUse): fewer moves and fresh blocks, a layout that depends
+  /// on who else holds the prefix.
+  kFewestMoves,
+};
+
+struct RepairOptions {
+  /// 1: the sequence's next step appends exactly one token, which takes a slot left open
+  /// (SequenceKv::waiting_slots) rather than one behind the others.
+  uint32_t incoming = 0;
+  Placement placement = Placement::kStable;
+};
+
+/// One sequence's part of an Epoch, from staging to its end: what will die, the plan, and the
+/// blocks that the plan takes and gives. Kept and reused by its epoch. Internal to it.
+struct EpochEntry {
+  SequenceKv* seq = nullptr;  ///< nullptr once removed
+  std::vector<uint32_t> victims;
+  std::vector<LiveSet> live;  ///< [units] with the victims dead
+  bool planned = false;
+  RelocationPlan plan;
+  std::vector<SlotMove> moves;  ///< physical: the plan's, and copies out of blocks others read
+  uint32_t first_changed = 0;   ///< table block: those before it keep place and contents
+  bool loses_victims = false;   ///< moves overwrite what would be read again after an abort
+
+  /// kInvalidArgument as Epoch::Evict says; the sequence is only read.
+  Status Stage(SequenceKv& sequence, std::span<const uint32_t> slots);
+  /// Plans, allocates what the plan needs and writes `moves`. On an error nothing is taken.
+  Status Settle(RelocationPlanner& planner, BlockPoolAdapter& pool, const RepairOptions& options);
+  /// Takes the blocks that will change, and those behind them, out of the prefix cache.
+  Status Withdraw(BlockPoolAdapter& pool);
+  /// From now on the sequence is in the epoch.
+  void Join() { seq->in_epoch_ = true; }
+  /// Takes over what the sequence holds; it becomes new.
+  void Orphan();
+
+  // The end: each goes on after a host's error and returns the first.
+  Status Commit(BlockPoolAdapter& pool, std::vector<uint32_t>& scratch);
+  Status Abort(BlockPoolAdapter& pool, bool sealed);
+
+  uint32_t blocks_taken() const { return static_cast<uint32_t>(taken_.size()); }
+  uint32_t blocks_left() const { return static_cast<uint32_t>(left_.size()); }
+
+ private:
+  Status FindUses(BlockPoolAdapter& pool);
+  Status FindHomes(BlockPoolAdapter& pool);
+  void MarkWritten();
+  Status ReplaceFrozen(BlockPoolAdapter& pool);
+  Status Take(BlockPoolAdapter& pool, BlockId& home);
+  Status GiveBack(BlockPoolAdapter& pool, std::vector<BlockId>& blocks);
+  void CopyOut(uint32_t index, uint32_t width, BlockId to);
+  void Place();
+  uint32_t FindFirstChanged() const;
+  void ApplyPlan(std::vector<uint32_t>& scratch);
+
+  std::vector<BlockUse> uses_;  // [plan.blocks]
+  bool frozen_ = false;         // one of them is not kOwn
+  std::vector<uint8_t>
+      written_;                // [plan.blocks] the repair or the next token writes what others read
+  uint32_t withdrawn_ = 0;     // the sequence's, afterwards
+  std::vector<BlockId> home_;  // [plan.blocks + fresh] where a block's slots lie afterwards
+  std::vector<BlockId> taken_;     // allocated for this epoch
+  std::vector<BlockId> left_;      // leave the sequence at Commit, in this order
+  std::vector<BlockId> orphaned_;  // table of a removed sequence
+  std::vector<BlockId> table_;     // the new one
+};
+
+}  // namespace hidane::vtoken
