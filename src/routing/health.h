@@ -32,6 +32,8 @@ struct HealthParams {
   double eject_s_max = 300;
   double silence_s = 30;          ///< no byte for so long, and for three predictions, is a fault
   double eject_max_percent = 50;  ///< of the fleet, by 5xx, resets and silence
+
+  friend bool operator==(const HealthParams&, const HealthParams&) = default;
 };
 
 /// Health of one worker: a pure state machine over probes and what requests met.

@@ -39,6 +39,8 @@ struct Params {
   // Single flight.
   uint32_t single_flight_tokens = 2'048;  ///< cold shared tokens from which followers wait
   double single_flight_slack = 2.0;       ///< they wait at most so many times the prediction
+
+  friend bool operator==(const Params&, const Params&) = default;
 };
 
 }  // namespace hidane::routing
