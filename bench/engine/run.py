@@ -14,7 +14,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-WEIGHTS = ("q4_1", "q8_0", "bf16")
+# bf16 weights are llama.cpp's best only where the CPU multiplies them; elsewhere they take it
+# minutes at 8,000 tokens and come last.
+CPU_FLAGS = Path("/proc/cpuinfo").read_text().split("flags", 1)[-1].split("\n", 1)[0].split()
+BF16 = "avx512_bf16" in CPU_FLAGS or "amx_bf16" in CPU_FLAGS
+WEIGHTS = ("q4_1", "q8_0", "bf16") if BF16 else ("q4_1", "q8_0")
+OURS = "bf16/q4_1" if BF16 else "f32/q4_1"
 CONTEXT = 128  # tokens before the first decoded one, both sides
 STEPS = 64
 
@@ -40,7 +45,7 @@ def json_lines(text):
 def ours(a, case, n):
     out = run([a.ours, "--threads", str(a.threads), "--cases", f"{case}:{n}", "--chunk", "512",
                "--context", str(CONTEXT), "--steps", str(STEPS), "--json"])
-    return {"bf16/q4_1": json_lines(out)[-1]["tok_per_s"]}
+    return {OURS: json_lines(out)[-1]["tok_per_s"]}
 
 
 def theirs_prefill(a, weights, n):
@@ -69,27 +74,29 @@ def measure(a, cases, weights):
     def note(case, engine, found):
         for name, rate in found.items():
             rates[case][engine].setdefault(name, []).append(rate)
+            print(f"  {case[0]} {case[1]} {engine} {name}: {rate:.1f} tok/s", file=sys.stderr)
 
     for round_ in range(a.rounds):
+        print(f"round {round_ + 1} of {a.rounds}", file=sys.stderr)
         for case in cases:
             kind, n = case
             note(case, "hidane", ours(a, kind, n))
             for w in weights:
                 theirs = theirs_prefill if kind == "prefill" else theirs_decode
                 note(case, "llama.cpp", theirs(a, w, n))
-            print(f"  round {round_ + 1}/{a.rounds} {kind} {n}", file=sys.stderr)
     return rates
 
 
 def roofline(kind, n, machine):
     """tok/s that the machine's GEMM rate (prefill) or memory and GEMM (decode) would allow."""
+    gemm = machine["gemm_bf16_gflops" if BF16 else "gemm_f32_gflops"] * 1e9
     if kind == "prefill":
         flop = LINEAR_FLOP + ATTENTION_FLOP * n / 2
-        return machine["gemm_bf16_gflops"] * 1e9 / flop
+        return gemm / flop
     step_bytes = WEIGHT_BYTES + n * (CONTEXT + STEPS / 2) * KV_BYTES
     by_bytes = n * machine["read_gbps"] * 1e9 / step_bytes
     flop = LINEAR_FLOP + HEAD_FLOP + ATTENTION_FLOP * (CONTEXT + STEPS / 2)
-    return min(by_bytes, machine["gemm_bf16_gflops"] * 1e9 / flop)
+    return min(by_bytes, gemm / flop)
 
 
 def rows_of(rates):

@@ -43,6 +43,14 @@ TEST(Demo, KvMemoryHoldsAFairShareButNotAll) {
   EXPECT_GT(DemoKvTokens(demo, 2), tokens);
 }
 
+TEST(Demo, APromptsOwnTokensAreATwentiethOfItsStaticOnes) {
+  EXPECT_EQ(DemoOf(400).own_tokens, 20u);
+  EXPECT_EQ(DemoOf(1).own_tokens, 1u);
+  const DemoOptions chosen = DemoOf(0);
+  EXPECT_TRUE(chosen.static_tokens == 1000 || chosen.static_tokens == 400) << chosen.static_tokens;
+  EXPECT_EQ(chosen.own_tokens * 20, chosen.static_tokens);
+}
+
 TEST(Demo, CuredMeansMoreHitsAnEarlierTokenAndNoErrors) {
   DemoResult demo{
       .rows = {{.policy = "round_robin", .requests = 1, .hit_ratio = 0.3, .ttft_p99_s = 4},

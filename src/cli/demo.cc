@@ -7,6 +7,7 @@
 #include "base/json_out.h"
 #include "cli/progress.h"
 #include "load/measure.h"
+#include "model/kernels.h"
 
 namespace hidane::cli {
 namespace {
@@ -79,6 +80,15 @@ uint32_t RequestsFor(const DemoOptions& options, uint32_t warmups, double warmup
 }
 
 }  // namespace
+
+DemoOptions DemoOf(uint32_t static_tokens) {
+  DemoOptions demo;
+  demo.static_tokens = static_tokens > 0            ? static_tokens
+                       : model::CpuMultipliesBf16() ? demo.static_tokens
+                                                    : 400;
+  demo.own_tokens = std::max(1u, demo.static_tokens / 20);
+  return demo;
+}
 
 uint32_t DemoKvTokens(const DemoOptions& o, uint32_t engines) {
   const double share = 1.30 * o.tenants / std::max(engines, 1u) * o.static_tokens;

@@ -20,6 +20,10 @@ struct DemoOptions {
   Duration budget = std::chrono::seconds(150);  ///< for both runs, their warm-ups included
 };
 
+/// The demo with prompts of `static_tokens` static tokens and a twentieth of that of their own.
+/// 0: what this CPU can prefill in time, 1,000 where it multiplies bf16 and 400 elsewhere.
+DemoOptions DemoOf(uint32_t static_tokens);
+
 struct DemoResult {
   std::vector<load::Row> rows = {};  ///< round_robin, prefix
   std::string errors = {};           ///< one line a policy that had any

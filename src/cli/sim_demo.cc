@@ -10,7 +10,7 @@ namespace hidane::cli {
 std::vector<SimCell> DemoCells(const SimDemoOptions& options,
                                const std::vector<std::string>& policies, uint64_t requests,
                                uint64_t seed) {
-  const DemoOptions real;
+  const DemoOptions real = DemoOf(options.static_tokens);
   sim::DemoRun run;
   run.cores = options.cores;
   run.clients = real.clients;
@@ -44,6 +44,10 @@ void AddSimDemoOptions(CLI::App& command, SimDemoOptions& o) {
                   "Demo: tokens/s of an engine alone, from model_bench --threads 1 --cpu: "
                   "prefill:512, decode:1, decode:4")
       ->expected(3);
+  command
+      .add_option("--demo-static-tokens", o.static_tokens,
+                  "Demo: tool schemas of an agent; 0: what `hidane up` takes on this CPU")
+      ->check(CLI::Range(0u, 8'000u));
   command.add_option("--cores", o.cores, "Demo: of the machine")->check(CLI::Range(1u, 1'024u));
   command.add_option("--warmup-rounds", o.warmup_rounds, "Demo: uncounted requests of each agent")
       ->check(CLI::Range(0u, 64u));

@@ -16,6 +16,7 @@ namespace hidane::cli {
 struct SimDemoOptions {
   std::vector<double> rates;  ///< sim::CpuRates in its order; empty: its defaults
   uint32_t cores = 2, warmup_rounds = 4;
+  uint32_t static_tokens = 0;  ///< see DemoOf
 };
 void AddSimDemoOptions(CLI::App& command, SimDemoOptions& options);
 

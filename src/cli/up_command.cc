@@ -20,6 +20,7 @@ struct Options {
   FleetOptions fleet;
   bool no_demo = false, demo_only = false;
   std::string json;
+  uint32_t static_tokens = 0;  // see DemoOf
 };
 
 /// --model, or the small model beside the working directory or the build tree.
@@ -90,7 +91,7 @@ Exit Run(Options& options) {
   options.fleet.model = *model;
   const auto logs = CacheDir("logs");
   if (!logs) return Report(logs.error(), "set XDG_CACHE_HOME to a folder you may write to");
-  DemoOptions demo;
+  const DemoOptions demo = DemoOf(options.static_tokens);
   if (options.fleet.kv_tokens == 0) {
     options.fleet.kv_tokens = DemoKvTokens(demo, options.fleet.engines);
   }
@@ -126,6 +127,10 @@ void AddUp(CLI::App& app, Exit& exit) {
   command->add_option("--port", fleet.port, "The gateway's port on 127.0.0.1; 0 picks a free one");
   command->add_option("--kv-tokens", fleet.kv_tokens,
                       "KV memory of each engine; 0: 1.3 times its share of the agents' prefixes");
+  command
+      ->add_option("--static-tokens", options->static_tokens,
+                   "Tool schemas of a demo agent; 0: 1000, or 400 on a CPU without bf16")
+      ->check(CLI::Range(0u, 8'000u));
   command->add_option("--threads", fleet.threads, "Threads of each engine; 0: cores / engines");
   command->add_option("--model", fleet.model, std::string("GGUF file; default: ") + kModelFile);
   auto* no_demo = command->add_flag("--no-demo", options->no_demo, "Serve at once");
