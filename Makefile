@@ -1,7 +1,7 @@
 # For who works on Hidane; users need ./hidane alone. `make help` lists the targets.
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
-BENCHES := routing engine router_cost demo
+BENCHES := routing engine router_cost demo vtoken
 
 .PHONY: help deps build test ci lint asan tsan fuzz-smoke tidy format bench conformance
 

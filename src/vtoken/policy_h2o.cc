@@ -6,7 +6,7 @@ namespace hidane::vtoken {
 
 PolicyTraits H2oPolicy::traits() const {
   return {.signals = {Signal::kColumnSum},
-          .trigger = {.over = 1},
+          .trigger = {.over = 16},
           .sinks = 0,
           .recent = 1,
           .recent_share = 0.5F};

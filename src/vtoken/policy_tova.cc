@@ -7,7 +7,7 @@ namespace hidane::vtoken {
 PolicyTraits TovaPolicy::traits() const {
   return {.signals = {Signal::kLastRow},
           .scope = Scope::kLayer,
-          .trigger = {.over = 1},
+          .trigger = {.over = 16},
           .origin = Origin::kWindow,
           .window_rows = 1,
           .sinks = 0,

@@ -8,7 +8,8 @@ namespace hidane::vtoken {
 ///   score = the token's weight in the newest row, mean over all query heads of the layer
 ///
 /// Source: arXiv 2401.06104, schwartz-lab-NLP/TOVA.
-/// Deviation: the newest token always stays. After the prompt all surplus tokens go at once by the
+/// Deviations: the newest token always stays. Decoding evicts 16 tokens at a time unless
+/// configured; the paper's evicts one. After the prompt all surplus tokens go at once by the
 /// weights of its last row, as in the official code.
 class TovaPolicy final : public Policy {
  public:

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -48,10 +49,17 @@ inline void Softmax(std::span<float> x) {
   for (float& v : x) v /= sum;
 }
 
-/// Inner product; the sum runs in index order.
+/// Inner product. Sums every eighth product by itself and then these, always in this order: fast
+/// without leaving the order to the compiler. REQUIRES: equal sizes.
 inline float Dot(std::span<const float> a, std::span<const float> b) {
+  constexpr size_t kLanes = 8;
+  std::array<float, kLanes> lanes{};
+  size_t i = 0;
+  for (; i + kLanes <= a.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
   float sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  for (const float lane : lanes) sum += lane;
+  for (; i < a.size(); ++i) sum += a[i] * b[i];
   return sum;
 }
 

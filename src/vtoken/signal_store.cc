@@ -59,6 +59,27 @@ SignalStore::Heads SignalStore::HeadsOf(uint32_t unit) const {
   return {size_t{unit} * shape_.group(), shape_.group()};
 }
 
+void SignalStore::Follow(const RelocationPlan& plan, uint32_t block_size) {
+  if (!wanted()) return;
+  Reserve((plan.blocks + plan.fresh) * block_size);
+  for (const SlotMove& move : plan.moves) Move(move.unit, move.from, move.to);
+  if (!plan.KeepsOrder()) ReorderBlocks(plan.kept, block_size);
+  Truncate(plan.slots);
+  for (uint32_t unit = 0; unit < plan.incoming.size(); ++unit) Clear(unit, plan.incoming[unit]);
+}
+
+void SignalStore::ReorderBlocks(std::span<const uint32_t> kept, uint32_t block_size) {
+  scratch_.resize(kept.size() * block_size);
+  for (std::vector<float>& array : arrays_)
+    for (size_t row = 0; row < array.size(); row += slots_) {
+      const auto from = array.begin() + static_cast<ptrdiff_t>(row);
+      auto out = scratch_.begin();
+      for (const uint32_t block : kept)
+        out = std::copy_n(from + static_cast<ptrdiff_t>(block * block_size), block_size, out);
+      std::ranges::copy(scratch_, from);
+    }
+}
+
 void SignalStore::Move(uint32_t unit, uint32_t from, uint32_t to) {
   const Heads heads = HeadsOf(unit);
   for (std::vector<float>& array : arrays_)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "vtoken/policy.h"
+#include "vtoken/relocation_planner.h"
 #include "vtoken/signals.h"
 
 namespace hidane::vtoken {
@@ -17,7 +18,7 @@ namespace hidane::vtoken {
 /// them to logical order once. Invariant: whatever lies at or above the live slots is zero, so a
 /// token appended there starts with nothing.
 ///
-///   Step ─> model adds rows ─> ... ─> policy run ─> Clear or Move per victim, Truncate ─> RunDone
+///   Step ─> model adds rows ─> ... ─> policy run ─> Follow the epoch's plan ─> RunDone
 ///
 /// A plain value: copy it to fork or to snapshot a sequence. No allocation while `Reserve` stays
 /// within what was reserved before. Memory: layers * q_heads * 4 bytes per slot and signal.
@@ -38,7 +39,12 @@ class SignalStore {
   /// until the next Reserve. REQUIRES: slots() covers what the step's last row sees.
   StepSignals Step(uint32_t first, uint32_t n, uint32_t next_run);
 
-  // An epoch's repair, per unit; slots are table slots < slots().
+  /// A plan's moves and its new order of blocks; what no live token has any more becomes zero, the
+  /// slot left open for an incoming token too. `plan` has this store's units. O(heads * (moves +
+  /// slots of the table)) when blocks change places, else O(heads * moves + slots cut off).
+  void Follow(const RelocationPlan& plan, uint32_t block_size);
+
+  // The same step by step, for hosts that plan otherwise. Slots are table slots < slots().
   void Move(uint32_t unit, uint32_t from, uint32_t to);  ///< the token's signals go where it went
   void Clear(uint32_t unit, uint32_t slot);  ///< a dead slot that the next token will take
   void Truncate(uint32_t live);              ///< of all units: slots from `live` on are no more
@@ -57,6 +63,7 @@ class SignalStore {
 
   Heads HeadsOf(uint32_t unit) const;
   float* Array(Signal signal);
+  void ReorderBlocks(std::span<const uint32_t> kept, uint32_t block_size);
 
   HeadShape shape_;
   SignalSet signals_;
@@ -66,6 +73,7 @@ class SignalStore {
   uint32_t origin_;
   uint32_t slots_ = 0;
   std::array<std::vector<float>, kAttention.size()> arrays_;  // [layer][q_head][slots_]; or empty
+  std::vector<float> scratch_;
 };
 
 }  // namespace hidane::vtoken

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "vtoken/recorded_attention.h"
+#include "vtoken/relayout.h"
 
 namespace hidane::vtoken {
 namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 
 constexpr HeadShape kShape{.layers = 2, .q_heads = 4, .kv_heads = 2};
 const SignalSet kAll{Signal::kColumnSum, Signal::kLowCount, Signal::kLastRow, Signal::kWindowSum};
@@ -145,6 +147,36 @@ TEST(SignalStoreTest, ASlotThatIsReusedOrCutOffStartsAtZero) {
   store.Truncate(1);
   EXPECT_THAT(store.Row(Signal::kColumnSum, 1, 0), ElementsAre(400, 0, 0, 0));
   EXPECT_THAT(store.Row(Signal::kLowCount, 0, 3), ElementsAre(300, 0, 0, 0));
+}
+
+// Two units (layers), block size 2, six slots; slot 0 dies in both, slots 2 and 3 in layer 0 only,
+// and so on: the planner decides, and each token's signals must be where it says the token is.
+TEST(SignalStoreTest, FollowsAPlanLikeTheTokensThemselves) {
+  for (const uint32_t incoming : {0u, 1u}) {
+    SignalStore store(kShape, Traits(Scope::kLayer), 0);
+    store.Reserve(7);
+    Tag(store);
+    std::vector<LiveSet> live(2, LiveSet(2));
+    for (LiveSet& unit : live) unit.AssignDense(6);
+    for (const uint32_t slot : {0u, 2u, 3u}) live[0].Kill(slot);
+    for (const uint32_t slot : {0u, 1u, 4u}) live[1].Kill(slot);
+    RelocationPlan plan;
+    RelocationPlanner().Plan({.units = live, .incoming = incoming}, plan);
+    ASSERT_EQ(plan.slots, 3 + incoming);
+    std::vector<std::vector<float>> expected(2, {0, 1, 2, 3, 4, 5});
+    std::vector<float> scratch;
+    for (uint32_t layer = 0; layer < 2; ++layer) {
+      Relayout(plan, layer, 2, expected[layer], scratch);
+      for (float& slot : expected[layer]) slot += static_cast<float>(400 * layer);
+      if (incoming) expected[layer][plan.incoming[layer]] = 0;
+    }
+    store.Follow(plan, 2);
+    for (uint32_t layer = 0; layer < 2; ++layer) {
+      const auto row = store.Row(Signal::kLastRow, layer, 0);
+      EXPECT_THAT(row.first(plan.slots), ElementsAreArray(expected[layer]));
+      EXPECT_THAT(row.subspan(plan.slots), Each(0.0F)) << "a token appended there starts at zero";
+    }
+  }
 }
 
 TEST(SignalStoreTest, ACopyIsAForkOfItsOwn) {
