@@ -99,9 +99,9 @@ RelocationPlanner::Tail RelocationPlanner::FindTail(const PlanInput& input, cons
   };
   Tail best{.block = static_cast<uint32_t>(sums_.size()), .kept = others.sum};  // a fresh one
   uint64_t bar = keepers_ < all.count ? others.sum : 0;  // to be reached; a fresh one loses a tie
-  for (uint32_t b = 0, ties = others.ties; b < sums_.size(); ++b) {
-    const bool tied = keys_[b] == others.threshold && ties > 0;
-    ties -= tied;
+  uint32_t equal = others.threshold < histogram_.size() ? histogram_[others.threshold] : 0;
+  for (auto b = static_cast<uint32_t>(sums_.size()); b-- > 0;) {
+    const bool tied = keys_[b] == others.threshold && --equal < others.ties;
     const bool in_top = tied || keys_[b] > others.threshold;
     const uint64_t without = in_top ? all.sum - sums_[b] : others.sum;
     if (without + std::min(sums_[b], most) < bar || keys_[b] == 0) continue;

@@ -52,8 +52,9 @@ struct PlanInput {
 ///     moves_bound = units * L - max over tail t of (sum of the k - 1 largest o besides t + p_t)
 /// A block that may not be written stays only where nothing in it would be written; the others of
 /// that kind are forced out, to fresh blocks where there is no room (the fewest of these, and then
-/// the fewest moves). Ties go to the lowest index, never by a physical id: the layout is a function
-/// of the live sets alone. Kept blocks keep their order; where r = B, the tail too.
+/// the fewest moves). Among equals the blocks of lowest index stay, and the tail is the one of
+/// highest index: so blocks keep their order, and a prefix that needn't change doesn't. Physical
+/// ids decide nothing: the layout is a function of the live sets alone.
 ///
 /// Sources are live and destinations dead slots, so the moves are disjoint: one parallel batch
 /// without scratch. Pure; keeps its buffers and those of the plan: no allocation in steady state.
