@@ -45,4 +45,13 @@ Choice Chosen(const Query& query, WorkerState* worker, const Params& params,
   return {worker, Rule::kPolicy};
 }
 
+WorkerState* Draw(const Query& query, WorkerSpan workers, Rng& rng, const WorkerState* except) {
+  WorkerState* drawn = nullptr;
+  uint64_t takers = 0;
+  for (WorkerState* const w : workers) {  // a reservoir of one: no list of those that may take it
+    if (w != except && query.MayTake(*w) && rng.Below(++takers) == 0) drawn = w;
+  }
+  return drawn;
+}
+
 }  // namespace hidane::routing

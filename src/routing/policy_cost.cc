@@ -16,17 +16,10 @@ class CostPolicy final : public Policy {
   Choice Choose(const Query& query, WorkerSpan workers,
                 std::vector<Candidate>& considered) const override {
     considered.reserve(workers.size());
-    WorkerState* best = nullptr;
-    double least = 0;
-    for (size_t i = 0; i < workers.size(); ++i) {
-      WorkerState* const w = workers[(next_ + i) % workers.size()];
-      if (!query.MayTake(*w)) continue;
-      const Candidate& c = considered.emplace_back(Assess(query, *w, params_));
-      const double cost = c.ttft.total() + c.ttft.prefill + c.decode_s;
-      if (best != nullptr && cost >= least) continue;
-      best = w;
-      least = cost;
-    }
+    WorkerState* const best = LeastInTurn(query, workers, next_, [&](const WorkerState& w) {
+      const Candidate& c = considered.emplace_back(Assess(query, w, params_));
+      return c.ttft.total() + c.ttft.prefill + c.decode_s;
+    });
     return {best, Rule::kPolicy};
   }
   uint32_t Commit(const Query&, const Choice&) override {

@@ -15,12 +15,8 @@ class LeastTokensPolicy final : public Policy {
 
   Choice Choose(const Query& query, WorkerSpan workers,
                 std::vector<Candidate>& considered) const override {
-    WorkerState* best = nullptr;
-    for (size_t i = 0; i < workers.size(); ++i) {
-      WorkerState* const w = workers[(next_ + i) % workers.size()];
-      if (!query.MayTake(*w)) continue;
-      if (best == nullptr || w->ledger.running_tokens() < best->ledger.running_tokens()) best = w;
-    }
+    WorkerState* const best = LeastInTurn(
+        query, workers, next_, [](const WorkerState& w) { return w.ledger.running_tokens(); });
     return Chosen(query, best, params_, considered);
   }
   uint32_t Commit(const Query&, const Choice&) override {

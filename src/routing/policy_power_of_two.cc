@@ -1,4 +1,3 @@
-#include "base/rng.h"
 #include "routing/policies.h"
 
 namespace hidane::routing {
@@ -16,20 +15,12 @@ class PowerOfTwoPolicy final : public Policy {
 
   Choice Choose(const Query& query, WorkerSpan workers,
                 std::vector<Candidate>& considered) const override {
-    std::vector<WorkerState*> takers;
-    takers.reserve(workers.size());
-    for (WorkerState* const w : workers) {
-      if (query.MayTake(*w)) takers.push_back(w);
-    }
-    if (takers.empty()) return {};
     Rng rng(Mix64(seed_ ^ draws_));
-    const size_t n = takers.size();
-    const size_t first = rng.Below(n);
-    const size_t second = n == 1 ? first : (first + 1 + rng.Below(n - 1)) % n;  // another one
-    WorkerState* best = takers[first];
-    WorkerState* const other = takers[second];
-    if (other->ledger.running_tokens() < best->ledger.running_tokens()) best = other;
-    return Chosen(query, best, params_, considered);
+    WorkerState* const best = Draw(query, workers, rng);
+    WorkerState* const other = Draw(query, workers, rng, best);
+    const bool less =
+        other != nullptr && other->ledger.running_tokens() < best->ledger.running_tokens();
+    return Chosen(query, less ? other : best, params_, considered);
   }
   uint32_t Commit(const Query&, const Choice&) override {
     ++draws_;

@@ -1,4 +1,3 @@
-#include "base/rng.h"
 #include "routing/policies.h"
 
 namespace hidane::routing {
@@ -15,12 +14,7 @@ class RandomPolicy final : public Policy {
   Choice Choose(const Query& query, WorkerSpan workers,
                 std::vector<Candidate>& considered) const override {
     Rng rng(Mix64(seed_ ^ draws_));
-    WorkerState* drawn = nullptr;
-    uint64_t takers = 0;
-    for (WorkerState* const w : workers) {  // reservoir of one: no list of those that may take it
-      if (query.MayTake(*w) && rng.Below(++takers) == 0) drawn = w;
-    }
-    return Chosen(query, drawn, params_, considered);
+    return Chosen(query, Draw(query, workers, rng), params_, considered);
   }
   uint32_t Commit(const Query&, const Choice&) override {
     ++draws_;
