@@ -28,7 +28,7 @@ struct Options {
   SimDemoOptions demo;
   bool check_model = false;
   PlanOptions plan;
-  std::string scenario = "seed", tails = "on", deltas, json, html;
+  std::string scenario = "seed", tails = "on", eviction = "lru", deltas, json, html;
   std::vector<std::string> working_sets;
   std::vector<uint32_t> quantums = {20};
 };
@@ -55,6 +55,7 @@ CommonOptions CommonOf(const Options& options) {
           .gateways = matrix.gateways,
           .deltas = matrix.deltas.value_or(sim::Deltas::kOn),
           .gpu = matrix.gpu,
+          .eviction = matrix.eviction,
           .seed = matrix.seed,
           .seeds = matrix.full ? sim::kFullSeeds : 1,
           .requests = matrix.requests,
@@ -106,6 +107,8 @@ Status ReadDeltas(Options& options) {
 Exit Run(Options& options) {
   BlockStopSignals();
   options.matrix.cache_tails = options.tails == "on";
+  options.matrix.eviction =
+      options.eviction == "lru" ? sched::Eviction::kLru : sched::Eviction::kReuse;
   if (const auto read = ReadDeltas(options); !read) return Report(read.error());
   if (options.plan.wanted) {
     return RunPlan(options.plan, CommonOf(options), options.json);
@@ -149,6 +152,11 @@ void AddOptions(CLI::App& command, Options& o) {
                      "Turns until a place in the working set is yielded; 0: never");
   command.add_option("--tails", o.tails, "Prompts' ends stay in the engines' LRU caches: on, off")
       ->check(CLI::IsMember({"on", "off"}));
+  command
+      .add_option("--engine-eviction", o.eviction,
+                  "What the engines' prefix caches let go of first: lru, as vLLM; reuse, as "
+                  "hidane engine")
+      ->check(CLI::IsMember({"lru", "reuse"}));
   command.add_option("--gpu", m.gpu, "Model and GPUs of a replica");
   command
       .add_option("--requests", m.requests,

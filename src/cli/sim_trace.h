@@ -30,6 +30,7 @@ struct CommonOptions {
   std::vector<uint32_t> gateways;
   sim::Deltas deltas = sim::Deltas::kOn;
   std::string gpu;
+  sched::Eviction eviction = sched::Eviction::kLru;  ///< of the engines
   uint64_t seed = 1;
   uint32_t seeds = 1;
   uint64_t requests = 0;                  ///< 0: the scenario's own

@@ -1,19 +1,28 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "sched/prefix_index.h"
+#include "sched/reuse_odds.h"
 #include "vtoken/block_pool.h"
 #include "vtoken/block_pool_adapter.h"
 
 namespace hidane::sched {
 
+/// Which cached block is given up first, of those that nobody holds.
+enum class Eviction : uint8_t {
+  kLru,    ///< the least recently used
+  kReuse,  ///< the same, but one that was used again since it was computed counts as younger, by
+           ///< how much likelier such blocks are used again than others (ReuseOdds)
+};
+
 /// The KV blocks of one engine: the pool that counts their holders and the index that names their
-/// contents. A block nobody holds stays published until the pool hands it out again, oldest use
-/// first; tables are released leaf first, so a chain is forgotten from its end.
+/// contents. A block nobody holds stays published until the pool hands it out again, in the order
+/// of Eviction; tables are released leaf first, so a chain is forgotten from its end.
 ///
 /// Invariant: a published block's predecessors are published too, and whoever holds it holds them.
 /// It holds as long as callers hold whole prefixes, publish in chain order (after Clear: from the
@@ -22,7 +31,7 @@ namespace hidane::sched {
 /// Owns no KV memory. One thread.
 class KvCache final : public vtoken::BlockPoolAdapter {
  public:
-  explicit KvCache(uint32_t blocks) : pool_(blocks), index_(blocks) {}
+  explicit KvCache(uint32_t blocks, Eviction eviction = Eviction::kLru);
 
   struct Hit {
     uint32_t blocks = 0;  ///< length of the longest published prefix
@@ -58,10 +67,17 @@ class KvCache final : public vtoken::BlockPoolAdapter {
 
  private:
   Hit Walk(std::span<const Sha256Digest> chain) const;
+  void Take(BlockId block);
+  void Evict(BlockId block);
 
   vtoken::BlockPool pool_;
   PrefixIndex index_;
+  Eviction eviction_;
   bool chains_whole_ = true;
+  // By block: its contents were taken again after they were computed. While chains are whole,
+  // blocks before a proven one are proven, so that they are not given up before it.
+  std::vector<bool> proven_;
+  ReuseOdds odds_;
 };
 
 }  // namespace hidane::sched

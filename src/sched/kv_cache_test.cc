@@ -61,6 +61,36 @@ TEST(KvCacheTest, AgeIsTheLastUseNotTheFirst) {
   EXPECT_EQ(cache.Find(b).blocks, 0u);
 }
 
+// A prefix that requests begin with, and ends that come once.
+TEST(KvCacheTest, WhatIsUsedAgainOutlivesWhatComesOnce) {
+  for (const Eviction eviction : {Eviction::kLru, Eviction::kReuse}) {
+    KvCache cache(16, eviction);
+    const auto prefix = Chain({1, 1, 2, 2, 3, 3, 4, 4});
+    TokenId next = 100;
+    const auto once = [&] { return Chain({next, ++next, next, ++next}); };
+    for (int i = 0; i < 100; ++i) {  // odds are learned
+      if (i % 4 == 0) cache.ReleaseTable(Compute(cache, prefix));
+      cache.ReleaseTable(Compute(cache, once()));
+    }
+    for (int i = 0; i < 12; ++i) cache.ReleaseTable(Compute(cache, once()));
+    EXPECT_EQ(cache.Find(prefix).blocks, eviction == Eviction::kLru ? 0u : 4u);
+  }
+}
+
+// Each turn of a conversation uses the one before once.
+TEST(KvCacheTest, WhereNewBlocksAreUsedAgainAsOldOnesAreTheOrderIsByLastUse) {
+  KvCache cache(64, Eviction::kReuse);
+  std::vector<std::vector<TokenId>> talks(4);
+  for (TokenId i = 0; i < 400; ++i) {
+    auto& talk = talks[static_cast<size_t>(i) % 4];
+    if (talk.size() > 20) talk.clear();  // a new one
+    talk.insert(talk.end(), {1'000 * i, i});
+    const auto chain = Chain(talk);
+    EXPECT_EQ(cache.Find(chain).blocks + 1, chain.size()) << i;
+    cache.ReleaseTable(Compute(cache, chain));
+  }
+}
+
 TEST(KvCacheTest, ABlockWithoutContentsIsUsedBeforeAnyCachedOne) {
   KvCache cache(2);
   const auto a = Chain({1, 1});
@@ -102,8 +132,9 @@ KvCache::Hit Walk(const KvCache& cache, const std::vector<Sha256Digest>& chain) 
 
 // Whatever was computed in whatever order, a chain is forgotten from its end: no block outlives
 // the block before it.
-RC_GTEST_PROP(KvCacheProps, ACachedBlockIsReachable, (const std::vector<uint8_t>& requests)) {
-  KvCache cache(6);
+RC_GTEST_PROP(KvCacheProps, ACachedBlockIsReachable,
+              (const std::vector<uint8_t>& requests, bool lru)) {
+  KvCache cache(6, lru ? Eviction::kLru : Eviction::kReuse);
   std::set<Sha256Digest> all;
   std::vector<std::vector<Sha256Digest>> chains;
   for (const uint8_t r : requests) {
@@ -123,8 +154,9 @@ RC_GTEST_PROP(KvCacheProps, ACachedBlockIsReachable, (const std::vector<uint8_t>
 }
 
 // Tables are held and given back in any order; searching by halves finds what a walk finds.
-RC_GTEST_PROP(KvCacheProps, ASearchFindsWhatAWalkFinds, (const std::vector<uint8_t>& requests)) {
-  KvCache cache(12);
+RC_GTEST_PROP(KvCacheProps, ASearchFindsWhatAWalkFinds,
+              (const std::vector<uint8_t>& requests, bool lru)) {
+  KvCache cache(12, lru ? Eviction::kLru : Eviction::kReuse);
   std::vector<std::vector<BlockId>> held;
   for (const uint8_t r : requests) {
     std::vector<TokenId> tokens;

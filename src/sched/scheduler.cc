@@ -21,7 +21,7 @@ void Quit(auto& line, const SeqState& seq) {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerOptions& options)
-    : options_(options), cache_(options.kv_blocks), ghost_(options.ghost_blocks) {
+    : options_(options), cache_(options.kv_blocks, options.eviction), ghost_(options.ghost_blocks) {
   HIDANE_ASSERT(options.kv_blocks > 0 && options.block_size > 0);
   HIDANE_ASSERT(options.tokens_max > 0 && options.seqs_max > 0);
   options_.seqs_max = std::min(options_.seqs_max, options_.tokens_max);

@@ -21,6 +21,7 @@ struct SchedulerOptions {
   uint32_t tokens_max = 512;        ///< of a step; >= 1
   uint32_t seqs_max = 64;           ///< running at once; >= 1. At most tokens_max of them run
   uint32_t ghost_blocks = 1 << 16;  ///< see GhostSet; >= 1
+  Eviction eviction = Eviction::kReuse;
 };
 
 /// A sequence whose owner evicts tokens from its K/V. What is in its chain alone is ever shared.

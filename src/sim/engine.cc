@@ -13,7 +13,8 @@ sched::SchedulerOptions SchedulerOptionsOf(const EngineOptions& o) {
   return {.kv_blocks = static_cast<uint32_t>(o.gpu.kv_capacity_tokens / o.block_size),
           .block_size = o.block_size,
           .tokens_max = o.max_num_batched_tokens,
-          .seqs_max = o.max_num_seqs};
+          .seqs_max = o.max_num_seqs,
+          .eviction = o.eviction};
 }
 
 }  // namespace

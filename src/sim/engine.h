@@ -21,6 +21,7 @@ struct EngineOptions {
   /// False: only static prefixes stay cached. Engines keep whatever they computed, in LRU order;
   /// this is what one gains that lets prompts' ends, which come once, go first.
   bool cache_tails = true;
+  sched::Eviction eviction = sched::Eviction::kLru;  ///< vLLM's order
 };
 
 /// What happened to one request in a step.

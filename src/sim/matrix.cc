@@ -24,6 +24,7 @@ class Builder {
     run.phase = phase;
     run.gpu = options_.gpu;
     run.cache_tails = options_.cache_tails;
+    run.eviction = options_.eviction;
     run.gateways = gateways;
     run.deltas = deltas;
     HIDANE_TRY(run.fleet, ParseSeedFleet(fleet));

@@ -16,8 +16,9 @@ struct MatrixOptions {
   std::optional<Deltas> deltas{};
   std::string gpu = "8b-bf16-h100";
   bool cache_tails = true;  ///< EngineOptions::cache_tails
-  bool full = false;        ///< all policies x fleets x phases, larger, with kFullSeeds seeds
-  uint64_t requests = 0;    ///< counted ones of a closed loop; 0: the matrix's own
+  sched::Eviction eviction = sched::Eviction::kLru;
+  bool full = false;      ///< all policies x fleets x phases, larger, with kFullSeeds seeds
+  uint64_t requests = 0;  ///< counted ones of a closed loop; 0: the matrix's own
   uint64_t seed = 1;
 };
 inline constexpr uint32_t kFullSeeds = 5;

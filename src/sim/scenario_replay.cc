@@ -32,7 +32,7 @@ Result<Setup> ReplaySetup(const ReplayRun& run) {
   HIDANE_TRY(GpuSetup gpu, FindGpuSetup(run.gpu));
   if (run.kv_tokens > 0) gpu.kv_capacity_tokens = run.kv_tokens;
   Setup setup;
-  setup.engines.assign(run.replicas, {.gpu = gpu});
+  setup.engines.assign(run.replicas, {.gpu = gpu, .eviction = run.eviction});
   setup.policy = run.policy;
   setup.gateways = run.gateways;
   setup.deltas = run.deltas;

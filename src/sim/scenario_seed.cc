@@ -162,7 +162,8 @@ TenantLoopOptions SeedWorkload(const SeedRun& run) {
 Result<Setup> SeedSetup(const SeedRun& run) {
   HIDANE_TRY(const GpuSetup gpu, FindGpuSetup(run.gpu));
   Setup setup;
-  setup.engines.assign(run.fleet.replicas, {.gpu = gpu, .cache_tails = run.cache_tails});
+  setup.engines.assign(run.fleet.replicas,
+                       {.gpu = gpu, .cache_tails = run.cache_tails, .eviction = run.eviction});
   if (run.phase == SeedPhase::kSingleTenant) {
     for (EngineOptions& engine : setup.engines) engine.block_size = kFineBlocks;
   }

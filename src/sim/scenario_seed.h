@@ -46,7 +46,8 @@ struct SeedRun {
   std::string gpu = "8b-bf16-h100";
   uint32_t gateways = 1;
   Deltas deltas = Deltas::kOn;
-  bool cache_tails = true;    ///< EngineOptions::cache_tails
+  bool cache_tails = true;  ///< EngineOptions::cache_tails
+  sched::Eviction eviction = sched::Eviction::kLru;
   uint64_t requests = 1'800;  ///< counted ones of a closed loop; 1,200 before them warm up
   uint64_t seed = 1;
 };

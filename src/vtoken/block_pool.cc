@@ -9,21 +9,27 @@ namespace {
 constexpr uint32_t kNone = UINT32_MAX;
 }  // namespace
 
-BlockPool::BlockPool(uint32_t blocks) : blocks_(blocks), oldest_(kNone), newest_(kNone) {
-  for (uint32_t id = 0; id < blocks; ++id) Link(id, Reuse::kNewest);
+BlockPool::BlockPool(uint32_t blocks)
+    : blocks_(blocks), fresh_{kNone, kNone}, proven_{kNone, kNone} {
+  for (uint32_t id = 0; id < blocks; ++id) Link(id);
 }
 
 BlockId BlockPool::oldest_free() const {
   HIDANE_ASSERT(free_ > 0);
-  return BlockId(oldest_);
+  if (proven_.oldest == kNone) return BlockId(fresh_.oldest);
+  if (fresh_.oldest == kNone) return BlockId(proven_.oldest);
+  const bool fresh_first = static_cast<double>(Age(fresh_.oldest)) * proven_worth_ >=
+                           static_cast<double>(Age(proven_.oldest));
+  return BlockId(fresh_first ? fresh_.oldest : proven_.oldest);
 }
 
 Result<BlockId> BlockPool::Allocate() {
   if (free_ == 0) {
     return Fail(Code::kResourceExhausted, fmt::format("none of {} KV blocks is free", size()));
   }
-  const uint32_t id = oldest_;
+  const uint32_t id = oldest_free().value();
   Unlink(id);
+  ++clock_;
   blocks_[id].refs = 1;
   return BlockId(id);
 }
@@ -47,7 +53,9 @@ Status BlockPool::Release(BlockId block, Reuse reuse) {
   if (b.refs == 0) {
     return Fail(Code::kInternal, fmt::format("KV block {} is not held", block.value()));
   }
-  if (--b.refs == 0 && b.pins == 0) Link(block.value(), reuse);
+  if (--b.refs > 0) return {};
+  b.reuse = reuse;
+  if (b.pins == 0) Link(block.value());
   return {};
 }
 
@@ -65,7 +73,9 @@ Status BlockPool::Unpin(BlockId block) {
   if (b.pins == 0) {
     return Fail(Code::kInternal, fmt::format("KV block {} is not pinned", block.value()));
   }
-  if (--b.pins == 0 && b.refs == 0) Link(block.value(), Reuse::kNewest);
+  if (--b.pins > 0 || b.refs > 0) return {};
+  if (b.reuse == Reuse::kOldest) b.reuse = Reuse::kNewest;  // its reader used it until now
+  Link(block.value());
   return {};
 }
 
@@ -74,20 +84,24 @@ tl::unexpected<Error> BlockPool::Unknown(BlockId block) const {
               fmt::format("KV block {} of a pool of {}", block.value(), size()));
 }
 
-void BlockPool::Link(uint32_t id, Reuse reuse) {
-  const bool front = reuse == Reuse::kOldest;
+// A worthless block is as old as the pool, so that its list's turn always comes first.
+void BlockPool::Link(uint32_t id) {
   Block& b = blocks_[id];
-  b.prev = front ? kNone : newest_;
-  b.next = front ? oldest_ : kNone;
-  (b.prev == kNone ? oldest_ : blocks_[b.prev].next) = id;
-  (b.next == kNone ? newest_ : blocks_[b.next].prev) = id;
+  List& list = ListOf(b);
+  const bool front = b.reuse == Reuse::kOldest;
+  b.since = front ? 0 : clock_;
+  b.prev = front ? kNone : list.newest;
+  b.next = front ? list.oldest : kNone;
+  (b.prev == kNone ? list.oldest : blocks_[b.prev].next) = id;
+  (b.next == kNone ? list.newest : blocks_[b.next].prev) = id;
   ++free_;
 }
 
 void BlockPool::Unlink(uint32_t id) {
   const Block& b = blocks_[id];
-  (b.prev == kNone ? oldest_ : blocks_[b.prev].next) = b.next;
-  (b.next == kNone ? newest_ : blocks_[b.next].prev) = b.prev;
+  List& list = ListOf(b);
+  (b.prev == kNone ? list.oldest : blocks_[b.prev].next) = b.next;
+  (b.next == kNone ? list.newest : blocks_[b.next].prev) = b.prev;
   --free_;
 }
 

@@ -14,7 +14,11 @@ namespace hidane::vtoken {
 ///   free list ──> held ───────────────────────> free list      oldest [ . . . . ] newest
 ///       ^          │  Release to 0, pinned                         ^            ^
 ///       │          └──> quarantined ──Unpin to 0──> newest      kOldest      kNewest
-///       └── Ref takes a free block back by its id (a prefix hit)
+///       └── Ref takes a free block back by its id (a prefix hit)       [ . . . ] kProven
+///
+/// Blocks that were used again are listed apart and last longer: of the oldest of either list the
+/// one goes first that is older once the proven one's age is divided by `proven_worth`. A block's
+/// age is how many were allocated since it was released. At 1 both lists are one, by last use.
 ///
 /// Invariants: each block is in exactly one of held (refs > 0), free (refs = 0, pins = 0),
 /// quarantined (refs = 0, pins > 0); only a free block is ever handed out by Allocate.
@@ -25,9 +29,13 @@ class BlockPool {
   enum class Reuse : uint8_t {
     kOldest,  ///< its contents are worthless: use it first
     kNewest,  ///< it was in use until now: use it last
+    kProven,  ///< so it was, and more than once
   };
 
   explicit BlockPool(uint32_t blocks);
+
+  /// REQUIRES: worth >= 1.
+  void SetProvenWorth(double worth) { proven_worth_ = worth; }
 
   uint32_t size() const { return static_cast<uint32_t>(blocks_.size()); }
   uint32_t free() const { return free_; }
@@ -55,15 +63,24 @@ class BlockPool {
  private:
   struct Block {
     uint32_t refs = 0, pins = 0;
-    uint32_t prev = 0, next = 0;  // free list; meaningless unless free
+    uint32_t prev = 0, next = 0;   // free list; meaningless unless free
+    uint64_t since = 0;            // clock of its release
+    Reuse reuse = Reuse::kNewest;  // as it was released last
+  };
+  struct List {
+    uint32_t oldest, newest;  // kNone when it is empty
   };
 
   tl::unexpected<Error> Unknown(BlockId block) const;
-  void Link(uint32_t id, Reuse reuse);
+  List& ListOf(const Block& block) { return block.reuse == Reuse::kProven ? proven_ : fresh_; }
+  uint64_t Age(uint32_t id) const { return clock_ - blocks_[id].since; }
+  void Link(uint32_t id);
   void Unlink(uint32_t id);
 
   std::vector<Block> blocks_;
-  uint32_t oldest_, newest_;  // kNone when the list is empty
+  List fresh_, proven_;
+  double proven_worth_ = 1;
+  uint64_t clock_ = 0;  // blocks allocated
   uint32_t free_ = 0;
 };
 
