@@ -64,12 +64,24 @@ bool LiveSet::Revive(uint32_t slot) {
   return true;
 }
 
-uint32_t LiveSet::CountFirst(uint32_t block, uint32_t n) const {
-  uint32_t count = 0;
-  for (uint32_t at = block * block_size_, end = at + n; at < end; at += 64) {
-    count += static_cast<uint32_t>(std::popcount(Bits(at, std::min(64u, end - at))));
+void LiveSet::AddCountFirst(uint32_t n, std::span<uint32_t> sums) const {
+  if (block_size_ % 8 != 0 || 64 % block_size_ != 0) {
+    for (uint32_t b = 0; b < sums.size(); ++b) sums[b] += CountFirst(b, n);
+    return;
   }
-  return count;
+  // Several blocks in a word, each of whole bytes: their counts come at once.
+  const uint32_t per_word = 64 / block_size_;
+  const uint64_t block = ~uint64_t{0} >> (64 - block_size_);
+  const uint64_t first = n == 0 ? 0 : ~uint64_t{0} >> (64 - n);
+  uint64_t mask = 0;
+  for (uint32_t i = 0; i < per_word; ++i) mask |= first << i * block_size_;
+  for (uint32_t b = 0; b < sums.size(); b += per_word) {
+    const uint64_t counts = ByteCounts(words_[b / per_word] & mask);
+    const uint32_t end = std::min<uint32_t>(per_word, static_cast<uint32_t>(sums.size()) - b);
+    for (uint32_t i = 0; i < end; ++i) {
+      sums[b + i] += static_cast<uint32_t>((counts >> i * block_size_ & block) * kBytes >> 56);
+    }
+  }
 }
 
 }  // namespace hidane::vtoken

@@ -34,8 +34,18 @@ class LiveSet {
   uint32_t count() const { return count_; }  ///< live slots
   bool live(uint32_t slot) const { return words_[slot / 64] >> (slot % 64) & 1; }
   std::span<const uint16_t> occupancies() const { return occupancies_; }  ///< [blocks()]
+  /// Slot i is bit i % 64 of word i / 64. Covers whole blocks; slots past the end are 0.
+  std::span<const uint64_t> words() const { return words_; }
   /// Live slots among the first `n` of `block`. REQUIRES: n <= block_size().
-  uint32_t CountFirst(uint32_t block, uint32_t n) const;
+  uint32_t CountFirst(uint32_t block, uint32_t n) const {
+    uint32_t count = 0;
+    for (uint32_t at = block * block_size_, end = at + n; at < end; at += 64) {
+      count += static_cast<uint32_t>(ByteCounts(Bits(at, std::min(64u, end - at))) * kBytes >> 56);
+    }
+    return count;
+  }
+  /// Adds CountFirst(b, n) to sums[b], for every block. REQUIRES: sums.size() == blocks().
+  void AddCountFirst(uint32_t n, std::span<uint32_t> sums) const;
 
   /// Calls fn(slot) for each live (dead) slot of [first, first + n), ascending. Slots past the end
   /// are dead. REQUIRES: first + n <= blocks() * block_size().
@@ -49,6 +59,13 @@ class LiveSet {
   }
 
  private:
+  static constexpr uint64_t kBytes = 0x0101'0101'0101'0101;
+  // How many bits are set in each byte. (std::popcount is a call on plain x86-64.)
+  static constexpr uint64_t ByteCounts(uint64_t x) {
+    x -= x >> 1 & 0x55 * kBytes;
+    x = (x & 0x33 * kBytes) + (x >> 2 & 0x33 * kBytes);
+    return (x + (x >> 4)) & 0x0f * kBytes;
+  }
   uint64_t Bits(uint32_t first, uint32_t n) const {  // 1 <= n <= 64
     const uint32_t word = first / 64, shift = first % 64;
     uint64_t bits = words_[word] >> shift;

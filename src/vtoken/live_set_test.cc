@@ -59,10 +59,15 @@ void Check(const LiveSet& set, const std::vector<bool>& model) {
     count += static_cast<uint32_t>(live.size());
   }
   RC_ASSERT(set.count() == count);
+  for (const uint32_t n : {0u, size / 2, size}) {
+    std::vector<uint32_t> sums(set.blocks(), 7);
+    set.AddCountFirst(n, sums);
+    for (uint32_t b = 0; b < set.blocks(); ++b) RC_ASSERT(sums[b] == 7 + set.CountFirst(b, n));
+  }
 }
 
 RC_GTEST_PROP(LiveSetProps, AgreesWithAVectorOfBools, ()) {
-  const auto size = *rc::gen::element(1u, 3u, 4u, 16u, 48u, 64u, 100u, 256u);
+  const auto size = *rc::gen::element(1u, 3u, 4u, 8u, 16u, 32u, 48u, 64u, 100u, 256u);
   const auto ops = *rc::gen::container<std::vector<uint32_t>>(rc::gen::inRange(0u, 1u << 20));
   LiveSet set(size);
   std::vector<bool> model;

@@ -1,6 +1,7 @@
 #include "vtoken/relocation_planner.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/assert.h"
 
@@ -73,9 +74,19 @@ void RelocationPlanner::MakeKeys(const PlanInput& input, uint32_t blocks) {
     const uint32_t whole = input.uses[b] == BlockUse::kPinned ? Spanned(input.units[0], b) : size;
     if (input.uses[b] != BlockUse::kOwn && sums_[b] != units * whole) keys_[b] = 0;
   }
-  histogram_.assign(size_t{units} * size + 2, 0);
-  for (const uint32_t key : keys_) ++histogram_[key];
+  CountKeys(units * size + 2);
   keepers_ = blocks - histogram_[0];
+}
+
+// In four tables, since neighbors often have the same key and an addition would wait for the last.
+void RelocationPlanner::CountKeys(uint32_t range) {
+  counts_.assign(size_t{range} * 4, 0);
+  for (size_t i = 0; i < keys_.size(); ++i) ++counts_[i % 4 * range + keys_[i]];
+  histogram_.resize(range);
+  for (size_t k = 0; k < range; ++k) {
+    histogram_[k] = counts_[k] + counts_[range + k] + counts_[2 * size_t{range} + k] +
+                    counts_[3 * size_t{range} + k];
+  }
 }
 
 RelocationPlanner::Top RelocationPlanner::FindTop(uint32_t n) const {
@@ -89,14 +100,13 @@ RelocationPlanner::Top RelocationPlanner::FindTop(uint32_t n) const {
 }
 
 RelocationPlanner::Tail RelocationPlanner::FindTail(const PlanInput& input, const Top& others,
-                                                    const Top& all, uint32_t first) const {
+                                                    const Top& all, uint32_t first) {
   const LiveSet& unit = input.units[0];
   const uint32_t most = first * static_cast<uint32_t>(input.units.size());
-  const auto kept_first = [&](uint32_t block) {
-    uint32_t sum = 0;
-    for (const LiveSet& u : input.units) sum += u.CountFirst(block, first);
-    return sum;
-  };
+  firsts_.assign(sums_.size(), 0);
+  if (input.units.size() > 1) {  // a single unit asks only where the bound leaves it open
+    for (const LiveSet& u : input.units) u.AddCountFirst(first, firsts_);
+  }
   Tail best{.block = static_cast<uint32_t>(sums_.size()), .kept = others.sum};  // a fresh one
   uint64_t bar = keepers_ < all.count ? others.sum : 0;  // to be reached; a fresh one loses a tie
   uint32_t equal = others.threshold < histogram_.size() ? histogram_[others.threshold] : 0;
@@ -106,7 +116,8 @@ RelocationPlanner::Tail RelocationPlanner::FindTail(const PlanInput& input, cons
     const uint64_t without = in_top ? all.sum - sums_[b] : others.sum;
     if (without + std::min(sums_[b], most) < bar || keys_[b] == 0) continue;
     if (UseOf(input, b) != BlockUse::kOwn && Spanned(unit, b) > first) continue;
-    const uint64_t kept = without + kept_first(b);
+    if (input.units.size() == 1) firsts_[b] = unit.CountFirst(b, first);
+    const uint64_t kept = without + firsts_[b];
     if (kept < bar) continue;
     best = {.block = b, .in_top = in_top, .kept = kept};
     bar = kept + 1;
@@ -134,61 +145,65 @@ void RelocationPlanner::Split(const Top& top, uint32_t tail, uint32_t stay,
   plan.freed.resize(freed);
 }
 
-namespace {
-
-// Writes the sources of a unit's moves from `at` on; returns the end.
-SlotMove* EmitSources(const LiveSet& live, uint32_t unit, const RelocationPlan& plan,
-                      SlotMove* at) {
-  const uint32_t size = live.block_size();
-  const auto source = [&](uint32_t slot) { *at++ = {.unit = unit, .from = slot, .to = 0}; };
-  for (const uint32_t b : plan.freed) {
-    if (live.occupancies()[b] > 0) live.ForEachLive(b * size, size, source);
-  }
-  if (plan.kept.empty() || plan.kept.back() >= plan.blocks) return at;
-  const auto stay = static_cast<uint32_t>(plan.kept.size());
-  const uint32_t first = plan.slots - (stay - 1) * size;
-  live.ForEachLive(plan.kept.back() * size + first, size - first, source);
-  return at;
-}
-
-// Writes the destinations of the moves [at, end), and the slot that is left open, if there is one.
-void EmitDestinations(const LiveSet& live, const RelocationPlan& plan, SlotMove* at,
-                      const SlotMove* end, uint32_t* open) {
-  const uint32_t size = live.block_size();
+void RelocationPlanner::MarkKept(const RelocationPlan& plan, uint32_t size) {
+  keep_.assign((size_t{plan.blocks} * size + 63) / 64, 0);
   for (uint32_t i = 0; i < plan.kept.size(); ++i) {
-    const uint32_t b = plan.kept[i], width = std::min(size, plan.slots - i * size);
-    const auto destination = [&](uint32_t slot) {
-      if (at < end) {
-        (at++)->to = slot;
-      } else {
-        *open = i * size + slot - b * size;
-      }
-    };
-    if (b >= plan.blocks) {
-      for (uint32_t slot = b * size; slot < b * size + width; ++slot) destination(slot);
-    } else if (live.occupancies()[b] < size) {
-      live.ForEachDead(b * size, width, destination);
+    const uint32_t b = plan.kept[i];
+    if (b >= plan.blocks) continue;
+    const uint32_t end = b * size + std::min(size, plan.slots - i * size);
+    for (uint32_t at = b * size; at < end;) {
+      const uint32_t width = std::min(64 - at % 64, end - at);
+      keep_[at / 64] |= ~uint64_t{0} >> (64 - width) << at % 64;
+      at += width;
     }
   }
 }
 
-}  // namespace
+// One pass over the words: live slots that aren't kept go to kept slots that aren't live, each in
+// ascending order. The destinations may be one more: the slot left open, which is the last.
+SlotMove* RelocationPlanner::EmitUnit(const LiveSet& live, uint32_t unit,
+                                      const RelocationPlan& plan, SlotMove* from) const {
+  const std::span<const uint64_t> words = live.words();
+  SlotMove* to = from;
+  for (uint32_t w = 0; w < words.size(); ++w) {
+    for (uint64_t bits = words[w] & ~keep_[w]; bits != 0; bits &= bits - 1) {
+      from->unit = unit;
+      (from++)->from = w * 64 + static_cast<uint32_t>(std::countr_zero(bits));
+    }
+    for (uint64_t bits = ~words[w] & keep_[w]; bits != 0; bits &= bits - 1) {
+      (to++)->to = w * 64 + static_cast<uint32_t>(std::countr_zero(bits));
+    }
+  }
+  const uint32_t size = live.block_size();
+  for (uint32_t i = 0; plan.fresh > 0 && i < plan.kept.size(); ++i) {
+    const uint32_t first = plan.kept[i] * size;
+    const uint32_t width = std::min(size, plan.slots - i * size);
+    for (uint32_t slot = first; plan.kept[i] >= plan.blocks && slot < first + width; ++slot) {
+      (to++)->to = slot;
+    }
+  }
+  return from;
+}
 
-void RelocationPlanner::Emit(const PlanInput& input, RelocationPlan& plan) const {
+void RelocationPlanner::Emit(const PlanInput& input, RelocationPlan& plan) {
   const auto units = static_cast<uint32_t>(input.units.size());
-  plan.moves.resize(plan.moves_bound);
+  const uint32_t size = input.units[0].block_size();
+  MarkKept(plan, size);
+  plan.moves.resize(plan.moves_bound + 1);  // one more, for the last slot left open
   plan.unit_begin.resize(size_t{units} + 1);
   plan.incoming.resize(input.incoming * units);
   SlotMove* const first = plan.moves.data();
   SlotMove* at = first;
   for (uint32_t unit = 0; unit < units; ++unit) {
-    const LiveSet& live = input.units[unit];
-    SlotMove* const end = EmitSources(live, unit, plan, at);
-    EmitDestinations(live, plan, at, end, plan.incoming.data() + unit);
     plan.unit_begin[unit] = static_cast<uint32_t>(at - first);
-    at = end;
+    at = EmitUnit(input.units[unit], unit, plan, at);
+    if (input.incoming == 0) continue;
+    const uint32_t block = at->to / size;
+    const auto place = std::find(plan.kept.begin(), plan.kept.end(), block) - plan.kept.begin();
+    plan.incoming[unit] = static_cast<uint32_t>(place) * size + at->to % size;
   }
   plan.unit_begin[units] = static_cast<uint32_t>(at - first);
+  plan.moves.pop_back();
 }
 
 }  // namespace hidane::vtoken

@@ -67,7 +67,7 @@ class RelocationPlanner {
   /// Everything but `moves`, `unit_begin` and `incoming`.
   void Decide(const PlanInput& input, RelocationPlan& plan);
   /// REQUIRES: `plan` is Decide's of the same input.
-  void Emit(const PlanInput& input, RelocationPlan& plan) const;
+  void Emit(const PlanInput& input, RelocationPlan& plan);
 
  private:
   struct Top {               // the n fullest keepers, ties to the lowest index
@@ -83,13 +83,20 @@ class RelocationPlanner {
   };
 
   void MakeKeys(const PlanInput& input, uint32_t blocks);
+  void CountKeys(uint32_t range);
   Top FindTop(uint32_t n) const;
-  Tail FindTail(const PlanInput& input, const Top& others, const Top& all, uint32_t first) const;
+  Tail FindTail(const PlanInput& input, const Top& others, const Top& all, uint32_t first);
   void Split(const Top& top, uint32_t tail, uint32_t kept, RelocationPlan& plan) const;
+  void MarkKept(const RelocationPlan& plan, uint32_t size);
+  SlotMove* EmitUnit(const LiveSet& live, uint32_t unit, const RelocationPlan& plan,
+                     SlotMove* from) const;
 
   std::vector<uint32_t> sums_;  // [blocks] occupancy, summed over units
   std::vector<uint32_t> keys_;  // [blocks] occupancy + 1, or 0 where it can't stay as a full block
   std::vector<uint32_t> histogram_;  // of keys_
+  std::vector<uint32_t> firsts_;     // [blocks] popcount of the first slots, summed over units
+  std::vector<uint32_t> counts_;     // scratch of CountKeys
+  std::vector<uint64_t> keep_;       // bit per slot: in a kept block, below the active length
   uint32_t keepers_ = 0;             // keys that are not 0
 };
 
