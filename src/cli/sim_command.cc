@@ -14,6 +14,7 @@
 #include "cli/sim_demo.h"
 #include "cli/sim_jobs.h"
 #include "cli/sim_plan.h"
+#include "cli/sim_storm.h"
 #include "cli/sim_table.h"
 #include "cli/sim_trace.h"
 #include "sim/matrix.h"
@@ -26,6 +27,7 @@ struct Options {
   sim::MatrixOptions matrix;
   TraceOptions trace;
   SimDemoOptions demo;
+  SimStormOptions storm;
   bool check_model = false;
   PlanOptions plan;
   std::string scenario = "seed", tails = "on", eviction = "lru", deltas, json, html;
@@ -73,6 +75,9 @@ Result<std::vector<SimCell>> CellsOf(const Options& options) {
     return AgentsCells(options.trace, options.matrix.phases, common);
   }
   if (!options.trace.file.empty()) return TraceCells(options.trace, CommonOf(options));
+  if (options.scenario == "storm") {
+    return StormCells(options.storm, options.matrix.fleets, CommonOf(options));
+  }
   if (options.scenario == "demo") {
     const auto& m = options.matrix;
     return DemoCells(options.demo, m.policies, m.requests, m.seed);
@@ -104,12 +109,22 @@ Status ReadDeltas(Options& options) {
   return Fail(Code::kInvalidArgument, "--deltas " + options.deltas + " is not on, late or off");
 }
 
+/// The seed scenario, the demo and the planner compare placement alone.
+Status CheckWorkingSet(const Options& options) {
+  const bool talks =
+      options.scenario == "agents" || options.scenario == "storm" || !options.trace.file.empty();
+  if (options.working_sets.empty() || (talks && !options.plan.wanted)) return {};
+  return Fail(Code::kInvalidArgument,
+              "--working-set is for --scenario agents, --scenario storm and --trace");
+}
+
 Exit Run(Options& options) {
   BlockStopSignals();
   options.matrix.cache_tails = options.tails == "on";
   options.matrix.eviction =
       options.eviction == "lru" ? sched::Eviction::kLru : sched::Eviction::kReuse;
   if (const auto read = ReadDeltas(options); !read) return Report(read.error());
+  if (const auto check = CheckWorkingSet(options); !check) return Report(check.error());
   if (options.plan.wanted) {
     return RunPlan(options.plan, CommonOf(options), options.json);
   }
@@ -136,7 +151,7 @@ Exit Run(Options& options) {
 void AddOptions(CLI::App& command, Options& o) {
   auto& m = o.matrix;
   command.add_option("--scenario", o.scenario, "What is simulated")
-      ->check(CLI::IsMember({"seed", "agents", "demo"}));
+      ->check(CLI::IsMember({"seed", "agents", "storm", "demo"}));
   command.add_option("--policy", m.policies, "Policies to compare; default: all");
   command.add_option("--fleet", m.fleets, "REPLICASxTENANTS, as it is or with -zipfS or -servegen");
   command.add_option("--phase", m.phases,
@@ -146,7 +161,7 @@ void AddOptions(CLI::App& command, Options& o) {
   command.add_option("--deltas", o.deltas, "Gateways share placement: on, late (1 s), off");
   command
       .add_option("--working-set", o.working_sets,
-                  "Working-set admission of traces: on, off; default: off")
+                  "Working-set admission of agents, storms and traces: on, off; default: off")
       ->check(CLI::IsMember({"on", "off"}));
   command.add_option("--quantum", o.quantums,
                      "Turns until a place in the working set is yielded; 0: never");
@@ -183,6 +198,7 @@ void AddSim(CLI::App& app, Exit& exit) {
   AddOptions(*command, *options);
   AddTraceOptions(*command, options->trace);
   AddSimDemoOptions(*command, options->demo);
+  AddSimStormOptions(*command, options->storm);
   AddPlanOptions(*command, options->plan);
   command->footer(
       "Without --fleet, --phase, --gateways or --deltas: the standard matrix.\n"
@@ -195,7 +211,8 @@ void AddSim(CLI::App& app, Exit& exit) {
       "  hidane sim --plan --tenants 80 --static-tokens 27000 --rate 30 --gpu h100 "
       "--model 8b-bf16 --slo-ttft 1s\n"
       "  hidane sim --trace conversation_trace.jsonl.gz --replicas 8 64 --kv-tokens 500000\n"
-      "  hidane sim --scenario agents --phase 85 120");
+      "  hidane sim --scenario agents --phase 85 120\n"
+      "  hidane sim --scenario storm");
   command->callback([options, &exit] { exit = Run(*options); });
 }
 

@@ -39,6 +39,10 @@ constexpr Column kColumns[] = {
     {"req/s", &Row::requests_per_s, 1, 1, ""},
     {"imbalance", &Row::load_imbalance, 1, 2, ""},
     {"homes", &Row::mean_homes, 1, 1, ""},
+    {"in storm", &Row::surge_rps, 1, 1, "/s"},
+    {"after", &Row::after_rps, 1, 1, "/s"},
+    {"answered", &Row::answered_share, 100, 1, " %"},
+    {"sends", &Row::sends_per_request, 1, 2, ""},
     {"back after", &Row::recovery_s, 1, 0, " s"},
     {"decisions/s", &Row::decisions_per_s, 1, 0, ""},
 };
@@ -54,7 +58,8 @@ std::string Cell(const sim::Summary& s, const Column& c) {
 
 Cells LineOf(const sim::Summary& s) {
   const Row& r = s.mean;
-  Cells line = {r.fleet, r.phase, r.policy, fmt::format("{}", r.gateways), r.deltas, r.working_set};
+  Cells line = {r.fleet,  r.phase,       r.policy, fmt::format("{}", r.gateways),
+                r.deltas, r.working_set, r.guard};
   for (const Column& column : kColumns) line.push_back(Cell(s, column));
   return line;
 }
@@ -70,7 +75,7 @@ std::string Pad(const std::string& text, size_t width, bool left) {
   return left ? text + space : space + text;
 }
 
-constexpr size_t kNames = 6;  // columns that say what ran
+constexpr size_t kNames = 7;  // columns that say what ran
 
 bool Shown(const std::vector<Cells>& lines, size_t column) {
   if (column < 3) return true;
@@ -85,7 +90,7 @@ bool Shown(const std::vector<Cells>& lines, size_t column) {
 }  // namespace
 
 std::string SimTable(std::span<const sim::Summary> rows) {
-  std::vector<Cells> lines = {{"fleet", "phase", "policy", "gateways", "deltas", "line"}};
+  std::vector<Cells> lines = {{"fleet", "phase", "policy", "gateways", "deltas", "line", "guard"}};
   for (const Column& column : kColumns) lines[0].emplace_back(column.title);
   for (const sim::Summary& row : rows) lines.push_back(LineOf(row));
   std::vector<size_t> widths(lines[0].size(), 0);

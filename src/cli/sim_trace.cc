@@ -15,12 +15,6 @@
 namespace hidane::cli {
 namespace {
 
-template <class T>
-std::vector<T> OrOne(std::vector<T> values, T otherwise) {
-  if (values.empty()) values.push_back(otherwise);
-  return values;
-}
-
 /// The file's name without its folder and its endings.
 std::string TitleOf(const std::string& file) {
   const std::string name = std::filesystem::path(file).filename().string();
@@ -51,21 +45,6 @@ SimJob MakeJob(const sim::ReplayRun& run, std::shared_ptr<LazyBound> bound) {
             HIDANE_TRY(const double hit_bound, bound->Get());
             return SimulateReplay(run, setup, hit_bound);
           }};
-}
-
-/// Kinds of admission; nullopt: none.
-std::vector<std::optional<admission::Params>> AdmissionsOf(const CommonOptions& common) {
-  std::vector<std::optional<admission::Params>> all;
-  for (const std::string& working_set : OrOne<std::string>(common.working_sets, "off")) {
-    if (working_set == "off") {
-      all.push_back(std::nullopt);
-      continue;
-    }
-    for (const uint32_t quantum : common.quantums) {
-      all.push_back(admission::Params{.quantum_turns = quantum});
-    }
-  }
-  return all;
 }
 
 /// `base` in all the kinds that are asked for: one a row of the table.
@@ -114,6 +93,20 @@ std::vector<sim::ReplayRun> EachSeed(sim::ReplayRun run, const CommonOptions& co
 }
 
 }  // namespace
+
+std::vector<std::optional<admission::Params>> AdmissionsOf(const CommonOptions& common) {
+  std::vector<std::optional<admission::Params>> all;
+  for (const std::string& working_set : OrOne<std::string>(common.working_sets, "off")) {
+    if (working_set == "off") {
+      all.push_back(std::nullopt);
+      continue;
+    }
+    for (const uint32_t quantum : common.quantums) {
+      all.push_back(admission::Params{.quantum_turns = quantum});
+    }
+  }
+  return all;
+}
 
 Result<std::vector<SimCell>> TraceCells(const TraceOptions& options, const CommonOptions& common) {
   HIDANE_TRY(sim::Trace trace, sim::ReadTrace(options.file));

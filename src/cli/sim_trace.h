@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/sim_jobs.h"
@@ -37,6 +39,15 @@ struct CommonOptions {
   std::vector<std::string> working_sets;  ///< `on`, `off`; empty: `off`
   std::vector<uint32_t> quantums = {20};  ///< where it is on; 0: no rotation
 };
+
+/// The kinds of admission that are asked for; nullopt: none.
+std::vector<std::optional<admission::Params>> AdmissionsOf(const CommonOptions& common);
+
+template <class T>
+std::vector<T> OrOne(std::vector<T> values, T otherwise) {
+  if (values.empty()) values.push_back(std::move(otherwise));
+  return values;
+}
 
 /// The file's requests: for each number of replicas, memory, number of gateways and policy.
 Result<std::vector<SimCell>> TraceCells(const TraceOptions& options, const CommonOptions& common);

@@ -5,22 +5,15 @@
 
 #include <string>
 
+#include "sim/engine_test_util.h"
 #include "sim/prompt_chain.h"
 
 namespace hidane::sim {
 namespace {
 
-// 1 ms a prompt token, nothing else.
 EngineOptions OneMillisecondAToken() {
-  EngineOptions options;
-  options.gpu = {.name = "test",
-                 .parameters = 5e8,
-                 .layers = 0,
-                 .weight_bytes = 0,
-                 .kv_bytes_per_token = 0,
-                 .flops = 1e12,
-                 .prefill_overhead_s = 0,
-                 .decode_overhead_s = 0};
+  EngineOptions options = RoundNumbers(400'000);
+  options.gpu.prefill_overhead_s = 0;
   return options;
 }
 

@@ -32,12 +32,12 @@ std::string Rows(const std::string& policy) {
 
 TEST(Determinism, RowsOfRoundRobinAreTheSameEverywhere) {
   const std::string rows = Rows("round_robin");
-  EXPECT_EQ(Xxh3(rows), 4500972272132770675u) << rows;
+  EXPECT_EQ(Xxh3(rows), 6254074322581074290u) << rows;
 }
 
 TEST(Determinism, RowsOfPrefixAreTheSameEverywhere) {
   const std::string rows = Rows("prefix");
-  EXPECT_EQ(Xxh3(rows), 7601840607923808102u) << rows;
+  EXPECT_EQ(Xxh3(rows), 3328804916159717306u) << rows;
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ namespace hidane::sim {
 Gateway::Gateway(const Options& options, World& world)
     : options_(options),
       world_(&world),
-      router_(std::make_unique<routing::Router>(options.params, options.health)) {}
+      router_(std::make_unique<routing::Router>(options.params, options.health)),
+      orphans_({.most = options.orphans_max}) {}
 
 Result<Gateway> Gateway::Make(const Options& options, World& world) {
   Gateway gateway(options, world);
@@ -17,9 +18,15 @@ Result<Gateway> Gateway::Make(const Options& options, World& world) {
   return gateway;
 }
 
-Gateway::Call* Gateway::Find(uint64_t id) {
-  const auto at = calls_.find(id);
+Gateway::Call* Gateway::Find(uint64_t run) {
+  const auto at = calls_.find(run);
   return at == calls_.end() ? nullptr : &at->second;
+}
+
+Gateway::Call* Gateway::FindOf(uint64_t client) {
+  const auto at = attached_.find(client);
+  Call* const call = Find(at == attached_.end() ? client : at->second);
+  return call != nullptr && call->client == client ? call : nullptr;
 }
 
 Result<routing::Decision> Gateway::Route(const Call& call, std::optional<WorkerId> not_worker,
@@ -35,12 +42,15 @@ Result<routing::Decision> Gateway::Route(const Call& call, std::optional<WorkerI
 }
 
 void Gateway::Arrive(const Request& request, TimePoint now) {
-  const uint64_t id = request.id;
-  Call& call = calls_.emplace(id, Call{.request = &request}).first->second;
   const prompt::Identity& prompt = request.prompt;
-  call.fingerprint = Mix64(prompt.HashAt(prompt.size()) ^ prompt.tokens);
+  const uint64_t fingerprint = Mix64(prompt.HashAt(prompt.size()) ^ prompt.tokens);
+  if (Attach(request, fingerprint, now)) return;
+  Call& call = calls_[request.id];
+  call.request = &request;
+  call.client = request.id;
+  call.fingerprint = fingerprint;
   auto decision = Route(call, std::nullopt, now);
-  if (!decision) return End(id, {.id = id}, now);
+  if (!decision) return End(call, {}, now);
   Take(call, *std::move(decision), now);
   SendReady(now);
 }
@@ -85,6 +95,7 @@ void Gateway::SendReady(TimePoint now) {
 
 void Gateway::Send(Call& call, TimePoint now) {
   ++call.attempts;
+  ++sent_;
   call.sent = true;
   call.sent_at = now;
   router_->OnDispatch(call.decision.ticket, now);
@@ -95,7 +106,7 @@ void Gateway::Send(Call& call, TimePoint now) {
       return Break(call, routing::Fault::kConnect, routing::Outcome::kConnectError, now);
     case Sent::kRejected:
       Close(call, routing::End::kComplete, now);
-      return End(call.request->id, {.id = call.request->id, .worker = call.decision.worker}, now);
+      return End(call, {.worker = call.decision.worker}, now);
   }
 }
 
@@ -106,7 +117,7 @@ void Gateway::Break(Call& call, routing::Fault fault, routing::Outcome outcome, 
                                  .byte_sent = call.answered,
                                  .byte_received = call.answered,
                                  .elapsed_s = Seconds(now - call.sent_at)};
-  if (router_->AllowFailover(attempt, call.fingerprint, now)) {
+  if (call.client != 0 && router_->AllowFailover(attempt, call.fingerprint, now)) {
     if (auto elsewhere = Route(call, call.decision.worker, now)) {
       ++failovers_;
       Close(call, routing::End::kFault, now);
@@ -114,20 +125,20 @@ void Gateway::Break(Call& call, routing::Fault fault, routing::Outcome outcome, 
     }
   }
   Close(call, routing::End::kFault, now);
-  End(call.request->id, {.id = call.request->id, .worker = call.decision.worker}, now);
+  End(call, {.worker = call.decision.worker}, now);
 }
 
-void Gateway::FirstToken(uint64_t id, TimePoint now) {
-  Call* const call = Find(id);
+void Gateway::FirstToken(uint64_t run, TimePoint now) {
+  Call* const call = Find(run);
   if (call == nullptr) return;
   call->answered = true;
   Release(router_->OnFirstByte(call->decision.ticket, now));
-  world_->OnFirstByte(id, now);
+  if (call->client != 0) world_->OnFirstByte(call->client, now);
   SendReady(now);
 }
 
-void Gateway::Finish(uint64_t id, uint32_t cached_tokens, TimePoint now) {
-  Call* const call = Find(id);
+void Gateway::Finish(uint64_t run, uint32_t cached_tokens, TimePoint now) {
+  Call* const call = Find(run);
   if (call == nullptr) return;
   router_->OnUsage(call->decision.ticket,
                    {.prompt_tokens = call->request->prompt.tokens,
@@ -135,31 +146,24 @@ void Gateway::Finish(uint64_t id, uint32_t cached_tokens, TimePoint now) {
                     .cached_tokens = cached_tokens},
                    now);
   Close(*call, routing::End::kComplete, now);
-  End(id,
-      {.id = id,
-       .ok = true,
-       .worker = call->decision.worker,
-       .cached_tokens = cached_tokens,
-       .expected_cached = call->decision.expected_cached},
-      now);
+  const Ending ending{.ok = true,
+                      .worker = call->decision.worker,
+                      .cached_tokens = cached_tokens,
+                      .expected_cached = call->decision.expected_cached};
+  if (call->client != 0) {
+    End(*call, ending, now);
+  } else {
+    call->answer = ending;
+    orphans_.Answered(run, now);
+  }
   SendReady(now);
 }
 
-void Gateway::Reset(uint64_t id, TimePoint now) {
-  Call* const call = Find(id);
+void Gateway::Reset(uint64_t run, TimePoint now) {
+  Call* const call = Find(run);
   if (call == nullptr) return;
   Break(*call, routing::Fault::kReset, routing::Outcome::kClosedEarly, now);
   SendReady(now);
-}
-
-bool Gateway::GiveUp(uint64_t id, TimePoint now) {
-  Call* const call = Find(id);
-  if (call == nullptr || call->answered) return false;
-  if (call->sent) world_->Cancel(id, call->decision.worker);
-  Close(*call, routing::End::kAbandoned, now);
-  End(id, {.id = id, .worker = call->decision.worker}, now);
-  SendReady(now);
-  return true;
 }
 
 void Gateway::Close(Call& call, routing::End end, TimePoint now) {
@@ -167,16 +171,75 @@ void Gateway::Close(Call& call, routing::End end, TimePoint now) {
   Release(router_->OnDone(call.decision.ticket, end, now));
 }
 
-void Gateway::End(uint64_t id, const Ending& ending, TimePoint now) {
-  calls_.erase(id);
-  world_->OnEnd(ending, now);
+void Gateway::End(Call& call, Ending ending, TimePoint now) {
+  const uint64_t run = call.request->id;
+  ending.id = call.client;
+  attached_.erase(ending.id);
+  if (ending.id == 0) orphans_.Forget(run);
+  calls_.erase(run);
+  if (ending.id != 0) world_->OnEnd(ending, now);
 }
 
 void Gateway::Tick(TimePoint now) {
-  for (const auto& [id, call] : calls_) {
-    if (call.answered) router_->OnProgress(call.decision.ticket, now);
+  for (const auto& [run, call] : calls_) {
+    if (call.answered && !call.answer) router_->OnProgress(call.decision.ticket, now);
   }
+  for (const uint64_t run : orphans_.TakeOverdue(now)) Kill(run, now);
+  SendReady(now);
   router_->OnTick(now);
+}
+
+// Clients that leave.
+
+bool Gateway::GiveUp(uint64_t id, TimePoint now) {
+  Call* const call = FindOf(id);
+  if (call == nullptr || call->answered) return false;
+  if (options_.on_leave == OnLeave::kAttach && call->sent) {
+    Orphan(*call, now);
+  } else {
+    if (options_.on_leave != OnLeave::kRunOn && call->sent) {
+      world_->Cancel(call->request->id, call->decision.worker);
+    }
+    Close(*call, routing::End::kAbandoned, now);
+    End(*call, {.worker = call->decision.worker}, now);
+  }
+  SendReady(now);
+  return true;
+}
+
+void Gateway::Orphan(Call& call, TimePoint now) {
+  if (call.own == nullptr) {
+    call.own = std::make_unique<Request>(*call.request);
+    call.request = call.own.get();
+  }
+  const Ending ending{.id = std::exchange(call.client, 0), .worker = call.decision.worker};
+  attached_.erase(ending.id);
+  const auto oldest = orphans_.Add(call.fingerprint, call.request->id, now);
+  world_->OnEnd(ending, now);
+  if (oldest) Kill(*oldest, now);
+}
+
+void Gateway::Kill(uint64_t run, TimePoint now) {
+  Call* const call = Find(run);
+  if (call == nullptr) return;
+  if (!call->answer) {
+    world_->Cancel(run, call->decision.worker);
+    Close(*call, routing::End::kAbandoned, now);
+  }
+  calls_.erase(run);
+}
+
+bool Gateway::Attach(const Request& retry, uint64_t fingerprint, TimePoint now) {
+  if (options_.on_leave != OnLeave::kAttach || retry.attempt == 0) return false;
+  const auto run = orphans_.Adopt(fingerprint);
+  if (!run) return false;
+  Call& call = calls_.at(*run);
+  call.client = retry.id;
+  attached_.emplace(retry.id, *run);
+  ++adopted_;
+  if (call.answered) world_->OnFirstByte(retry.id, now);
+  if (call.answer) End(call, *call.answer, now);
+  return true;
 }
 
 }  // namespace hidane::sim

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "routing/router.h"
+#include "sim/orphans.h"
 #include "sim/request.h"
 
 namespace hidane::sim {
@@ -21,6 +22,7 @@ struct Ending {
   WorkerId worker{};             ///< the one that had it last
   uint32_t cached_tokens = 0;    ///< of the prompt, by the engine's word
   uint32_t expected_cached = 0;  ///< by the router's
+  Duration retry_after{};        ///< > 0: refused by admission, with this promise
 };
 
 /// What became of a request that was sent to a worker.
@@ -51,13 +53,18 @@ class World {
 ///     `-> unreachable or Reset: OnFault, one failover before the first byte, else the client's
 ///         error
 ///
+/// A request that was sent is a run, known to engines by the id of the request that began it. With
+/// OnLeave::kAttach it may outlive its client, and serve the retry of another id.
+///
 /// Not thread-safe.
 class Gateway {
  public:
   struct Options {
-    routing::Params params;
-    routing::HealthParams health;
+    routing::Params params{};
+    routing::HealthParams health{};
     std::string policy = "prefix";
+    OnLeave on_leave = OnLeave::kCancel;
+    size_t orphans_max = 64;      ///< runs without a client, with OnLeave::kAttach
     const Clock* wall = nullptr;  ///< times Router::Route; nullptr: not timed
   };
   /// kInvalidArgument (param `policy`).
@@ -67,11 +74,13 @@ class Gateway {
   /// REQUIRES: `request` outlives its OnEnd.
   void Arrive(const Request& request, TimePoint now);
   void Wake(uint64_t id, TimePoint now);  ///< a follower has waited long enough
-  void FirstToken(uint64_t id, TimePoint now);
-  void Finish(uint64_t id, uint32_t cached_tokens, TimePoint now);
-  void Reset(uint64_t id, TimePoint now);  ///< its connection to the worker broke
   /// The client closes its connection if no byte came yet. True: it did, and OnEnd was told.
   bool GiveUp(uint64_t id, TimePoint now);
+
+  // A run.
+  void FirstToken(uint64_t run, TimePoint now);
+  void Finish(uint64_t run, uint32_t cached_tokens, TimePoint now);
+  void Reset(uint64_t run, TimePoint now);  ///< its connection to the worker broke
 
   /// Once a second: what the real one's timers do, and proof of life of running streams.
   void Tick(TimePoint now);
@@ -82,10 +91,15 @@ class Gateway {
   uint64_t decisions() const { return decisions_; }
   Duration decision_time() const { return decision_time_; }  ///< on Options::wall
   uint64_t failovers() const { return failovers_; }
+  uint64_t sent() const { return sent_; }        ///< to workers
+  uint64_t adopted() const { return adopted_; }  ///< runs, by retries
 
  private:
   struct Call {
     const Request* request;
+    std::unique_ptr<Request> own{};  // `request`, once its client has left
+    uint64_t client = 0;             // the request that waits for it; 0: an orphan
+    std::optional<Ending> answer{};  // an orphan's, complete
     uint64_t fingerprint = 0;
     routing::Decision decision{};
     uint32_t attempts = 0;
@@ -98,23 +112,31 @@ class Gateway {
   Gateway(const Options& options, World& world);
   Result<routing::Decision> Route(const Call& call, std::optional<WorkerId> not_worker,
                                   TimePoint now);
+  bool Attach(const Request& retry, uint64_t fingerprint, TimePoint now);
   void Take(Call& call, routing::Decision decision, TimePoint now);
   void Send(Call& call, TimePoint now);
   void Break(Call& call, routing::Fault fault, routing::Outcome outcome, TimePoint now);
   void Close(Call& call, routing::End end, TimePoint now);
-  void End(uint64_t id, const Ending& ending, TimePoint now);
+  void End(Call& call, Ending ending, TimePoint now);
+  void Orphan(Call& call, TimePoint now);
+  void Kill(uint64_t run, TimePoint now);
   void Release(const std::vector<routing::Ticket>& followers);
   void SendReady(TimePoint now);
-  Call* Find(uint64_t id);
+  Call* Find(uint64_t run);
+  Call* FindOf(uint64_t client);
 
   Options options_;
   World* world_;
   std::unique_ptr<routing::Router> router_;
-  std::map<uint64_t, Call> calls_;
+  std::map<uint64_t, Call> calls_;                          // by run
+  boost::unordered_flat_map<uint64_t, uint64_t> attached_;  // client -> a run of another id
+  Orphans orphans_;
   boost::unordered_flat_map<uint64_t, uint64_t> followers_;  // ticket -> id
   std::vector<uint64_t> ready_;                              // to be sent, in order
   uint64_t decisions_ = 0;
   uint64_t failovers_ = 0;
+  uint64_t sent_ = 0;
+  uint64_t adopted_ = 0;
   Duration decision_time_{};
 };
 

@@ -40,7 +40,9 @@ class FakeWorld final : public World {
 
 class SimGateway : public testing::Test {
  protected:
-  SimGateway() {
+  SimGateway() { Use({}); }
+  void Use(const Gateway::Options& options) {
+    gateway_ = *Gateway::Make(options, world_);
     for (uint32_t w = 0; w < 4; ++w) {
       gateway_.router().PutWorker({.id = WorkerId(w), .name = std::to_string(w), .model = {}}, {});
     }
@@ -137,6 +139,85 @@ TEST_F(SimGateway, FinishTellsTheRouterWhatWasCached) {
   EXPECT_THAT(world_.finished, ElementsAre(1));
   EXPECT_TRUE(gateway_.router().Workers(FromSeconds(2))[world_.to[0]].feedback);
   EXPECT_EQ(gateway_.router().Workers(FromSeconds(2))[world_.to[0]].in_flight, 0u);
+}
+
+/// Gateways at which a run may outlive its client.
+class SimGatewayRetries : public SimGateway {
+ protected:
+  SimGatewayRetries() { Use({.on_leave = OnLeave::kAttach}); }
+  void Retry(uint64_t id, uint64_t of, TimePoint now) {
+    Request& retry = requests_[id];
+    retry = requests_[of];
+    retry.id = id;
+    ++retry.attempt;
+    gateway_.Arrive(retry, now);
+  }
+};
+
+TEST_F(SimGatewayRetries, ARetryTakesItsRunOver) {
+  Arrive(1);
+  EXPECT_TRUE(gateway_.GiveUp(1, FromSeconds(5)));
+  EXPECT_THAT(world_.failed, ElementsAre(1));
+  EXPECT_THAT(world_.cancelled, IsEmpty());
+  Retry(2, 1, FromSeconds(5.5));
+  EXPECT_THAT(world_.sent, ElementsAre(1));
+  gateway_.FirstToken(1, FromSeconds(6));
+  gateway_.Finish(1, 0, FromSeconds(7));
+  EXPECT_THAT(world_.answered, ElementsAre(2));
+  EXPECT_THAT(world_.finished, ElementsAre(2));
+  EXPECT_EQ(gateway_.adopted(), 1u);
+}
+
+TEST_F(SimGatewayRetries, ARetryGetsAnAnswerThatCameMeanwhile) {
+  Arrive(1);
+  gateway_.GiveUp(1, FromSeconds(5));
+  gateway_.FirstToken(1, FromSeconds(5.1));
+  gateway_.Finish(1, 0, FromSeconds(5.2));
+  EXPECT_THAT(world_.finished, IsEmpty());
+  Retry(2, 1, FromSeconds(5.5));
+  EXPECT_THAT(world_.answered, ElementsAre(2));
+  EXPECT_THAT(world_.finished, ElementsAre(2));
+  EXPECT_THAT(world_.sent, ElementsAre(1));
+}
+
+TEST_F(SimGatewayRetries, NobodyElseGetsARun) {
+  Arrive(1);
+  Arrive(2);
+  gateway_.GiveUp(1, FromSeconds(5));
+  Retry(3, 2, FromSeconds(5.1));
+  EXPECT_EQ(gateway_.adopted(), 0u) << "another prompt, whose client is still there";
+}
+
+TEST_F(SimGatewayRetries, ARunThatNobodyComesForIsCancelled) {
+  Arrive(1);
+  gateway_.GiveUp(1, FromSeconds(5));
+  gateway_.Tick(FromSeconds(6));
+  EXPECT_THAT(world_.cancelled, IsEmpty());
+  gateway_.Tick(FromSeconds(7));
+  EXPECT_THAT(world_.cancelled, ElementsAre(1));
+  Retry(2, 1, FromSeconds(8));
+  EXPECT_THAT(world_.sent, ElementsAre(1, 2));
+}
+
+TEST_F(SimGatewayRetries, TheRetryMayLeaveToo) {
+  Arrive(1);
+  gateway_.GiveUp(1, FromSeconds(5));
+  Retry(2, 1, FromSeconds(5.5));
+  EXPECT_TRUE(gateway_.GiveUp(2, FromSeconds(10)));
+  Retry(3, 2, FromSeconds(11));
+  gateway_.FirstToken(1, FromSeconds(12));
+  EXPECT_THAT(world_.answered, ElementsAre(3));
+  EXPECT_THAT(world_.failed, ElementsAre(1, 2));
+}
+
+TEST_F(SimGateway, WithoutAnAbortTheEngineComputesForNobody) {
+  Use({.on_leave = OnLeave::kRunOn});
+  Arrive(1);
+  EXPECT_TRUE(gateway_.GiveUp(1, FromSeconds(5)));
+  EXPECT_THAT(world_.cancelled, IsEmpty());
+  gateway_.FirstToken(1, FromSeconds(6));
+  gateway_.Finish(1, 0, FromSeconds(7));
+  EXPECT_THAT(world_.answered, IsEmpty());
 }
 
 TEST(SimGatewayMake, NamesAnUnknownPolicy) {

@@ -1,5 +1,6 @@
 #include "sim/gateways.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -22,6 +23,14 @@ Result<Gateway> MakeOne(const Gateway::Options& options, const Cluster& cluster,
   return gateway;
 }
 
+/// One in twenty of the fleet's slots, shared among the gateways.
+size_t OrphansMax(const Setup& setup) {
+  constexpr size_t kOneIn = 20;
+  size_t slots = 0;
+  for (const EngineOptions& engine : setup.engines) slots += engine.max_num_seqs;
+  return std::max<size_t>(1, slots / kOneIn / setup.gateways);
+}
+
 }  // namespace
 
 std::span<const std::string_view> SimPolicies() {
@@ -39,8 +48,12 @@ Result<std::vector<Gateway>> MakeGateways(const Setup& setup, const Cluster& clu
   if (setup.policy == kOracle && setup.gateways > 1) {
     return Fail(Code::kInvalidArgument, "the oracle is one gateway", "gateways");
   }
-  Gateway::Options options{
-      .params = setup.params, .health = setup.health, .policy = setup.policy, .wall = setup.wall};
+  Gateway::Options options{.params = setup.params,
+                           .health = setup.health,
+                           .policy = setup.policy,
+                           .on_leave = setup.on_leave,
+                           .orphans_max = OrphansMax(setup),
+                           .wall = setup.wall};
   std::vector<Gateway> gateways;
   for (uint32_t g = 0; g < setup.gateways; ++g) {
     options.params.replica = g;
@@ -61,6 +74,8 @@ void AddDecisions(std::span<const Gateway> gateways, Run& run) {
   for (const Gateway& gateway : gateways) {
     run.decisions += gateway.decisions();
     run.failovers += gateway.failovers();
+    run.sent += gateway.sent();
+    run.adopted += gateway.adopted();
     deciding += gateway.decision_time();
   }
   if (deciding > Duration{}) {

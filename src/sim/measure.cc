@@ -177,7 +177,6 @@ std::vector<double> Measure::SortedTtfts() const {
 
 double Measure::RecoverySeconds(TimePoint change) const {
   constexpr Duration kStep = std::chrono::seconds(1);
-  constexpr size_t kWindow = 10;  // seconds: enough requests that chance is no dip
   constexpr double kBack = 0.95;
   const Series series = MakeSeries(kStep);
   const auto hit = [&](size_t from, size_t to) {
@@ -191,12 +190,9 @@ double Measure::RecoverySeconds(TimePoint change) const {
   if (!first_counted_) return kUnknown;
   const auto changed = static_cast<size_t>(change / kStep);
   const double steady = hit(static_cast<size_t>(*first_counted_ / kStep), changed);
-  size_t back = changed;
-  const auto last = static_cast<size_t>(*last_counted_ / kStep);
-  for (size_t end = changed + 1; end <= last; ++end) {
-    if (hit(std::max(changed, end - std::min(end, kWindow)), end) < kBack * steady) back = end + 1;
-  }
-  return back > last ? kUnknown : static_cast<double>(back - changed);
+  return SecondsUntilBack(
+      changed, static_cast<size_t>(*last_counted_ / kStep),
+      [&](size_t from, size_t to) { return !(hit(from, to) < kBack * steady); });
 }
 
 }  // namespace hidane::sim

@@ -6,26 +6,10 @@
 
 #include "base/rng.h"
 #include "routing/router.h"
+#include "sim/engine_test_util.h"
 
 namespace hidane::sim {
 namespace {
-
-// 1 ms a prompt token and 10 ms a step that prefills; 1 ms a decoding sequence and 5 ms a step
-// that decodes; 100 KV blocks of 64 tokens.
-EngineOptions RoundNumbers() {
-  EngineOptions options;
-  options.gpu = {.name = "test",
-                 .parameters = 5e8,
-                 .layers = 0,
-                 .weight_bytes = 0,
-                 .kv_bytes_per_token = 0,
-                 .kv_capacity_tokens = 6'400,
-                 .flops = 1e12,
-                 .prefill_overhead_s = 0.010,
-                 .decode_overhead_s = 0.005,
-                 .decode_sequence_s = 0.001};
-  return options;
-}
 
 /// A tenant's 640 static tokens, then `own` ones of this request alone.
 Request Make(uint64_t id, uint64_t tenant, uint32_t own, uint32_t output) {

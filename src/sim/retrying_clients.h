@@ -1,5 +1,7 @@
 #pragma once
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "base/rng.h"
 #include "sim/workload.h"
@@ -20,21 +22,33 @@ struct RetryOptions {
 /// min(0.5 s x 2^k, 8 s) x U(0.75..1); read in openai-python 3.3.1 and openai-node 7.5.0) under a
 /// time limit of 5 s that an impatient user sets; their own is 600 s.
 ///
-/// A retry is the same request with the next attempt number; what it waited before counts in its
-/// TTFT. The workload below hears of the last attempt only.
+/// A refusal's promise is kept instead of the delay, as SDKs do with a Retry-After of up to a
+/// minute. A retry is the same request with the next attempt number; what it waited before counts
+/// in its TTFT. The workload below hears of the last attempt only.
 class RetryingClients final : public Workload {
  public:
   RetryingClients(std::unique_ptr<Workload> clients, const RetryOptions& options);
   std::string_view name() const override { return clients_->name(); }
   std::optional<Request> Next() override;
   std::optional<Request> After(const Finished& done, TimePoint now) override;
+  /// What was asked in a second, each request once, and how much of it was answered at whichever
+  /// try.
+  struct Asked {
+    uint64_t requests = 0;
+    uint64_t answered = 0;
+    double answered_share() const { return static_cast<double>(answered) / requests; }
+  };
+  /// In the seconds [from, to).
+  Asked AskedIn(size_t from, size_t to) const;
 
  private:
-  std::optional<Request> Impatient(std::optional<Request> request) const;
+  std::optional<Request> Impatient(std::optional<Request> request);
+  Asked& SecondOf(TimePoint at);
 
   std::unique_ptr<Workload> clients_;
   RetryOptions options_;
   Rng rng_;
+  std::vector<Asked> seconds_;
 };
 
 }  // namespace hidane::sim

@@ -64,6 +64,19 @@ TEST(RetryingClients, AnAnswerIsNotTriedAgain) {
   EXPECT_EQ(heard, std::vector<bool>{true});
 }
 
+TEST(RetryingClients, APromiseIsKept) {
+  std::vector<bool> heard;
+  RetryingClients clients(std::make_unique<OneClient>(heard), {});
+  Request request = *clients.Next();
+  const auto again =
+      clients.After({.request = request, .ok = false, .retry_after = seconds(7)}, seconds(1));
+  EXPECT_EQ(again->arrival, seconds(8));
+  clients.After({.request = *again, .ok = true}, seconds(9));
+  EXPECT_EQ(clients.AskedIn(0, 1).requests, 1u);
+  EXPECT_EQ(clients.AskedIn(0, 1).answered, 1u) << "by the retry";
+  EXPECT_EQ(clients.AskedIn(0, 100).requests, 2u);
+}
+
 TEST(RetryingClients, DelaysEndAtTheirMaximum) {
   std::vector<bool> heard;
   RetryingClients clients(std::make_unique<OneClient>(heard), {.retries = 100, .jitter = 0});

@@ -28,12 +28,16 @@ constexpr RowNumber kNumbers[] = {
     {"load_imbalance", &Row::load_imbalance},
     {"mean_homes", &Row::mean_homes},
     {"recovery_s", &Row::recovery_s},
+    {"surge_rps", &Row::surge_rps},
+    {"after_rps", &Row::after_rps},
+    {"answered_share", &Row::answered_share},
+    {"sends_per_request", &Row::sends_per_request},
     {"decisions_per_s", &Row::decisions_per_s},
 };
 
 void AppendFields(const Row& row, JsonWriter& out, bool wall) {
   out.Field("scenario", row.scenario).Field("fleet", row.fleet).Field("phase", row.phase);
-  out.Field("working_set", row.working_set).Field("policy", row.policy);
+  out.Field("guard", row.guard).Field("working_set", row.working_set).Field("policy", row.policy);
   out.Field("gateways", row.gateways).Field("deltas", row.deltas);
   for (const auto& [key, value] : kNumbers) {
     if (wall || value != &Row::decisions_per_s) out.Field(key, row.*value);

@@ -18,6 +18,7 @@ struct Row {
   std::string scenario, fleet, phase, policy;
   std::string working_set = "off";  ///< `on`, `off`
   std::string deltas = "on";        ///< `on`, `late`, `off`
+  std::string guard = "cancel";     ///< of a storm: `none`, `cancel`, `attach`
   uint32_t gateways = 1;
   // What came out.
   double requests = 0;  ///< counted ones, failed included
@@ -35,8 +36,12 @@ struct Row {
   double recompute_share = kUnknown, static_prefill_share = kUnknown;
   double goodput_rps = kUnknown, requests_per_s = kUnknown;
   double load_imbalance = kUnknown, mean_homes = kUnknown;
-  double recovery_s = kUnknown;       ///< from the first change of the fleet; 0: no dip
-  double decisions_per_s = kUnknown;  ///< wall clock: differs from run to run
+  double recovery_s = kUnknown;  ///< from the fleet's first change or a storm's end; 0: no dip
+  double surge_rps = kUnknown,
+         after_rps = kUnknown;          ///< answers to what was asked in a storm, after
+  double answered_share = kUnknown;     ///< of what clients asked, at whichever try
+  double sends_per_request = kUnknown;  ///< to engines, for each thing asked
+  double decisions_per_s = kUnknown;    ///< wall clock: differs from run to run
 };
 
 /// A column that holds a number.

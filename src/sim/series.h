@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,5 +25,10 @@ struct Series {
   Duration step{};
   std::vector<Point> points;
 };
+
+/// Seconds from `change` until every ten seconds [from, to), as far as `last`, are `good`, for
+/// good. Spans do not reach back before the change. NaN: they never are.
+double SecondsUntilBack(size_t change, size_t last,
+                        const std::function<bool(size_t from, size_t to)>& good);
 
 }  // namespace hidane::sim

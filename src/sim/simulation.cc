@@ -18,6 +18,12 @@ namespace {
 constexpr Duration kSecond = std::chrono::seconds(1);
 constexpr uint64_t kScrapeEverySeconds = 5;  // the gateway's health.metrics_interval_ms
 
+/// A Retry-After that every SDK keeps: none takes less than a second, some ignore a minute or more.
+/// Source: docs/simulator.md, "A storm".
+Duration PromiseOf(Duration wait) {
+  return std::clamp<Duration>(wait, kSecond, 55 * kSecond);
+}
+
 /// One run: owns time, and hands each event to the part whose business it is.
 class Simulation final : World, FleetControl {
  public:
@@ -50,29 +56,30 @@ class Simulation final : World, FleetControl {
   bool Idle(WorkerId worker) const override;
   uint32_t workers() const override { return static_cast<uint32_t>(cluster_.size()); }
 
-  void Handle(const Event& event, TimePoint now);
-  void PlanNext(TimePoint now);
-  void Plan(Request request, bool from_next);
-  void SendPlanned(uint64_t plan, TimePoint now);
-  void SendNow(Request request, TimePoint now);
-  void Enter(uint64_t id, TimePoint now);
-  void GiveUp(uint64_t id, TimePoint now);
-  void EnterLetIn(TimePoint now);
-  void EndStep(uint32_t worker, uint64_t life, TimePoint now);
-  void Second(TimePoint now);
-  Run Finish(TimePoint now);
-  bool Over() const { return planned_.empty() && live_.empty(); }
-
   struct Planned {
     Request request;
     bool from_next;  // Workload::Next gave it
   };
   struct Live {
     Request request;
-    uint32_t gateway;
     TimePoint sent{};
     bool in_line = false;  // of admission
   };
+
+  void Handle(const Event& event, TimePoint now);
+  void PlanNext(TimePoint now);
+  void Plan(Request request, bool from_next);
+  void SendPlanned(uint64_t plan, TimePoint now);
+  void SendNow(Request request, TimePoint now);
+  void Enter(uint64_t id, TimePoint now);
+  bool AdmitsAtOnce(Live& live, TimePoint now);
+  void GiveUp(uint64_t id, TimePoint now);
+  void EnterLetIn(TimePoint now);
+  void EndStep(uint32_t worker, uint64_t life, TimePoint now);
+  void Second(TimePoint now);
+  Run Finish(TimePoint now);
+  Gateway& GatewayOf(uint64_t id) { return gateways_[id % gateways_.size()]; }
+  bool Over() const { return planned_.empty() && live_.empty(); }
 
   const Setup& setup_;
   Workload& workload_;
@@ -129,10 +136,7 @@ void Simulation::Handle(const Event& event, TimePoint now) {
     case Kind::kStepEnd:
       return EndStep(event.who, event.id, now);
     case Kind::kWake:
-      if (const auto at = live_.find(event.id); at != live_.end()) {
-        gateways_[at->second.gateway].Wake(event.id, now);
-      }
-      return;
+      return GatewayOf(event.id).Wake(event.id, now);
     case Kind::kDeltas:
       return agreement_.Deliver(event.id, gateways_, now);
     case Kind::kEnter:
@@ -168,15 +172,23 @@ void Simulation::PlanNext(TimePoint now) {
 void Simulation::SendNow(Request request, TimePoint now) {
   const uint64_t id = next_id_++;
   request.id = id;
-  const auto gateway = static_cast<uint32_t>(id % gateways_.size());
-  Live& live = live_.emplace(id, Live{std::move(request), gateway, now}).first->second;
+  Live& live = live_.emplace(id, Live{std::move(request), now}).first->second;
   measure_.OnSend(live.request, cluster_, now);
   if (live.request.patience > Duration{}) {
     agenda_.Push(now + live.request.patience, {.kind = Event::Kind::kPatience, .id = id});
   }
-  live.in_line = working_sets_ && !working_sets_->Arrive(live.request, now);
-  if (!live.in_line) Enter(id, now);
+  if (AdmitsAtOnce(live, now)) Enter(id, now);
   EnterLetIn(now);
+}
+
+bool Simulation::AdmitsAtOnce(Live& live, TimePoint now) {
+  if (!working_sets_) return true;
+  const admission::Verdict verdict = working_sets_->Arrive(live.request, now);
+  live.in_line = verdict.kind == admission::Verdict::Kind::kWait;
+  if (verdict.kind == admission::Verdict::Kind::kRefuse) {
+    OnEnd({.id = live.request.id, .retry_after = PromiseOf(verdict.expected_wait)}, now);
+  }
+  return verdict.kind == admission::Verdict::Kind::kGo;
 }
 
 // As an event of its own: those let in are told from within a gateway that is busy with another.
@@ -190,17 +202,17 @@ void Simulation::EnterLetIn(TimePoint now) {
 void Simulation::Enter(uint64_t id, TimePoint now) {
   const auto at = live_.find(id);
   if (at == live_.end()) return;  // its client left the line
-  auto& [request, gateway, sent, in_line] = at->second;
+  auto& [request, sent, in_line] = at->second;
   in_line = false;
   measure_.OnEnter(request, now - sent);
-  gateways_[gateway].Arrive(request, now);
+  GatewayOf(id).Arrive(request, now);
 }
 
 void Simulation::GiveUp(uint64_t id, TimePoint now) {
   const auto at = live_.find(id);
   if (at == live_.end()) return;
   if (at->second.in_line) return OnEnd({.id = id}, now);
-  gateways_[at->second.gateway].GiveUp(id, now);
+  GatewayOf(id).GiveUp(id, now);
 }
 
 void Simulation::OnEnd(const Ending& ending, TimePoint now) {
@@ -208,7 +220,8 @@ void Simulation::OnEnd(const Ending& ending, TimePoint now) {
   if (working_sets_) working_sets_->Leave(ending.id, now);
   EnterLetIn(now);
   const auto at = live_.find(ending.id);
-  auto next = workload_.After({.request = at->second.request, .ok = ending.ok}, now);
+  auto next = workload_.After(
+      {.request = at->second.request, .ok = ending.ok, .retry_after = ending.retry_after}, now);
   live_.erase(at);
   if (next) Plan(*std::move(next), false);
 }
@@ -217,9 +230,7 @@ void Simulation::EndStep(uint32_t worker, uint64_t life, TimePoint now) {
   const auto events = cluster_.EndStep(worker, life);
   step_.assign(events.begin(), events.end());
   for (const StepEvent& event : step_) {
-    const auto at = live_.find(event.id);
-    if (at == live_.end()) continue;
-    Gateway& gateway = gateways_[at->second.gateway];
+    Gateway& gateway = GatewayOf(event.id);
     if (event.kind == StepEvent::Kind::kFirstToken) {
       gateway.FirstToken(event.id, now);
     } else {
@@ -234,11 +245,7 @@ void Simulation::Drain(WorkerId worker, bool draining, TimePoint now) {
 }
 
 void Simulation::Stop(WorkerId worker, TimePoint now) {
-  for (const uint64_t id : cluster_.Stop(worker.value())) {
-    if (const auto at = live_.find(id); at != live_.end()) {
-      gateways_[at->second.gateway].Reset(id, now);
-    }
-  }
+  for (const uint64_t id : cluster_.Stop(worker.value())) GatewayOf(id).Reset(id, now);
 }
 
 bool Simulation::Idle(WorkerId worker) const {

@@ -14,6 +14,7 @@
 #include "sim/agreement.h"
 #include "sim/engine.h"
 #include "sim/operations.h"
+#include "sim/orphans.h"
 #include "sim/row.h"
 #include "sim/series.h"
 #include "sim/workload.h"
@@ -30,6 +31,7 @@ struct Setup {
   uint32_t gateways = 1;  ///< requests are dealt to them in turn
   Deltas deltas = Deltas::kOn;
   std::optional<admission::Params> working_set;  ///< admission in front of the gateways
+  OnLeave on_leave = OnLeave::kCancel;           ///< Gateway::Options
   FleetPlan plan;
   TimePoint until = TimePoint::max();  ///< ends then even if requests are under way
   Duration series_step{};  ///< > 0, whole seconds: Run::series with the fleet's part, Run::ttft_s
@@ -47,6 +49,8 @@ struct Run {
   uint64_t steps = 0;  ///< of engines
   uint64_t decisions = 0;
   uint64_t failovers = 0;
+  uint64_t sent = 0;     ///< to engines
+  uint64_t adopted = 0;  ///< runs whose client had left, by retries
   TimePoint ended{};
 };
 

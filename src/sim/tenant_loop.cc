@@ -44,7 +44,7 @@ std::optional<Request> TenantLoop::Next() {
 
 std::optional<Request> TenantLoop::After(const Finished& done, TimePoint now) {
   const Request& last = done.request;
-  if (!done.ok && last.attempt + 1 < kAttemptsMax) {
+  if (options_.retries && !done.ok && last.attempt + 1 < kAttemptsMax) {
     constexpr double kFirstDelaySeconds = 0.5;
     Request again = last;
     ++again.attempt;
@@ -57,10 +57,23 @@ std::optional<Request> TenantLoop::After(const Finished& done, TimePoint now) {
   return Loop(now);
 }
 
+// Poisson: an exponential amount of the rate's integral passes between two arrivals.
 TimePoint TenantLoop::NextArrival() {
-  const double slower = sent_ < options_.uncounted / 2 ? 2 : 1;
-  const double gap_s = DrawWeibull(arrival_rng_, 1, slower / options_.rate_per_s);  // exponential
-  return arrived_ += FromSeconds(gap_s);
+  double left = DrawWeibull(arrival_rng_, 1, 1);
+  for (const TimePoint edge : {options_.surge_at, options_.surge_until}) {
+    if (arrived_ >= edge) continue;
+    const double until_edge = RateAt(arrived_) * Seconds(edge - arrived_);
+    if (left < until_edge) break;
+    left -= until_edge;
+    arrived_ = edge;
+  }
+  return arrived_ += FromSeconds(left / RateAt(arrived_));
+}
+
+double TenantLoop::RateAt(TimePoint at) const {
+  const double slower = sent_ < options_.uncounted / 2 ? 0.5 : 1;
+  const bool surges = at >= options_.surge_at && at < options_.surge_until;
+  return options_.rate_per_s * slower * (surges ? options_.surge : 1);
 }
 
 std::optional<Request> TenantLoop::Loop(TimePoint now) {

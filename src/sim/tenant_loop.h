@@ -26,7 +26,11 @@ struct TenantLoopOptions {
   /// > 0: an open loop instead, Poisson arrivals of so many requests a second. The first half of
   /// the uncounted ones come at half the rate, so that cold caches leave no line behind.
   double rate_per_s = 0;
+  /// From `surge_at` to `surge_until` so many times the rate.
+  double surge = 1;
+  TimePoint surge_at{}, surge_until{};
   uint64_t requests = 0;     ///< sent in all, retries aside; 0: no loop
+  bool retries = true;       ///< of requests that fail; false: clients do it, or nobody
   uint64_t uncounted = 0;    ///< the first of them; these begin with one of each tenant
   TimePoint counted_from{};  ///< and whatever is sent before this
   /// Nothing is sent later than this.
@@ -55,6 +59,7 @@ class TenantLoop final : public Workload {
  private:
   bool open() const { return options_.rate_per_s > 0; }
   TimePoint NextArrival();
+  double RateAt(TimePoint at) const;
   std::optional<Request> Loop(TimePoint now);
   uint32_t DrawTenant(Rng& rng);
   Request Draw(uint32_t tenant, Rng& rng, TimePoint at);

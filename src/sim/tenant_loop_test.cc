@@ -102,6 +102,24 @@ TEST(TenantLoop, ABurstComesAtOnceAtItsTime) {
   EXPECT_NEAR(static_cast<double>(tenants.size()), 57.3, 10);  // 80 (1 - (79/80)^100)
 }
 
+TEST(TenantLoop, ASurgeRaisesTheRateForAWhile) {
+  TenantLoop loop({.tenants = 3,
+                   .rate_per_s = 20,
+                   .surge = 5,
+                   .surge_at = FromSeconds(100),
+                   .surge_until = FromSeconds(150),
+                   .requests = 1'000'000,
+                   .until = FromSeconds(200)});
+  double before = 0, during = 0, after = 0;
+  while (const auto request = loop.Next()) {
+    const double at = Seconds(request->arrival);
+    ++(at < 100 ? before : at < 150 ? during : after);
+  }
+  EXPECT_NEAR(before, 2'000, 150);
+  EXPECT_NEAR(during, 5'000, 250);
+  EXPECT_NEAR(after, 1'000, 110);
+}
+
 TEST(TenantLoop, ChurnBringsNewTenantsAndTakesOldOnes) {
   TenantLoopOptions options = Small();
   options.requests = 1'000;

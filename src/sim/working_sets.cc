@@ -14,7 +14,7 @@ WorkingSets::WorkingSets(const admission::Params& params, uint32_t gateways, uin
   }
 }
 
-bool WorkingSets::Arrive(const Request& request, TimePoint now) {
+admission::Verdict WorkingSets::Arrive(const Request& request, TimePoint now) {
   const prompt::Identity& prompt = request.prompt;
   const uint64_t key = request.conversation == 0 ? 0 : prompt.k2();
   const auto owner = static_cast<uint32_t>(Mix64(key == 0 ? request.id : key) % sets_.size());
@@ -26,14 +26,16 @@ bool WorkingSets::Arrive(const Request& request, TimePoint now) {
        .prefix_tokens = prefix_tokens,
        .own_tokens = own_tokens,
        .tenant = request.tenant,
-       .cls = request.batch ? admission::Class::kBatch : admission::Class::kDefault},
+       .cls = request.batch ? admission::Class::kBatch : admission::Class::kDefault,
+       .patience = request.patience > Duration{} ? request.patience : Duration::max()},
       now);
   const auto at = std::ranges::lower_bound(tenants_, request.tenant);
   if (at == tenants_.end() || *at != request.tenant) tenants_.insert(at, request.tenant);
+  using Kind = admission::Verdict::Kind;
+  if (verdict.kind == Kind::kRefuse) return verdict;
   open_.emplace(request.id, Open{owner, verdict.ticket, own_tokens + request.output_tokens});
-  if (verdict.kind == admission::Verdict::Kind::kGo) return true;
-  waiting_[owner].emplace(verdict.ticket.value(), request.id);
-  return false;
+  if (verdict.kind == Kind::kWait) waiting_[owner].emplace(verdict.ticket.value(), request.id);
+  return verdict;
 }
 
 void WorkingSets::Leave(uint64_t id, TimePoint now) {

@@ -21,8 +21,9 @@ class WorkingSets {
  public:
   WorkingSets(const admission::Params& params, uint32_t gateways, uint64_t kv_tokens);
 
-  /// True: it may go. False: it waits, and TakeLetIn will name it.
-  bool Arrive(const Request& request, TimePoint now);
+  /// It may go, or waits until TakeLetIn names it, or is refused: its client would not wait so
+  /// long.
+  admission::Verdict Arrive(const Request& request, TimePoint now);
   /// It ended, or its client gave it up. Unknown ids are ignored.
   void Leave(uint64_t id, TimePoint now);
   void Tick(TimePoint now);

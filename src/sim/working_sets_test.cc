@@ -30,13 +30,17 @@ Request Turn(uint64_t id, uint64_t conversation, uint32_t own, uint32_t tenant =
   return request;
 }
 
+bool Goes(const admission::Verdict& verdict) {
+  return verdict.kind == admission::Verdict::Kind::kGo;
+}
+
 TEST(WorkingSetsTest, WhoDoesNotFitWaitsUntilAnotherIsGone) {
   WorkingSets sets(kExact, 1, 1'000);
-  EXPECT_TRUE(sets.Arrive(Turn(1, 7, 500), seconds(0)));
-  EXPECT_FALSE(sets.Arrive(Turn(2, 8, 500), seconds(0)));
+  EXPECT_TRUE(Goes(sets.Arrive(Turn(1, 7, 500), seconds(0))));
+  EXPECT_FALSE(Goes(sets.Arrive(Turn(2, 8, 500), seconds(0))));
   sets.Leave(1, seconds(1));
   EXPECT_TRUE(sets.TakeLetIn().empty()) << "its next turn is expected";
-  EXPECT_TRUE(sets.Arrive(Turn(3, 7, 510), seconds(2)));
+  EXPECT_TRUE(Goes(sets.Arrive(Turn(3, 7, 510), seconds(2))));
   sets.Leave(3, seconds(3));
   sets.Tick(seconds(600));
   EXPECT_EQ(sets.TakeLetIn(), std::vector<uint64_t>{2});
@@ -46,7 +50,7 @@ TEST(WorkingSetsTest, AClientThatGivesUpLeavesTheLine) {
   WorkingSets sets(kExact, 1, 1'000);
   sets.Arrive(Turn(1, 7, 500), seconds(0));
   sets.Arrive(Turn(2, 8, 800), seconds(0));
-  EXPECT_FALSE(sets.Arrive(Turn(3, 9, 100), seconds(0)));
+  EXPECT_FALSE(Goes(sets.Arrive(Turn(3, 9, 100), seconds(0))));
   sets.Leave(2, seconds(1));
   EXPECT_EQ(sets.TakeLetIn(), std::vector<uint64_t>{3});
 }
@@ -54,7 +58,7 @@ TEST(WorkingSetsTest, AClientThatGivesUpLeavesTheLine) {
 TEST(WorkingSetsTest, EachGatewayOwnsAShareOfTheMemoryAndSomeConversations) {
   WorkingSets sets(kExact, 4, 4'000);
   uint32_t inside = 0;
-  for (uint64_t c = 1; c <= 40; ++c) inside += sets.Arrive(Turn(c, c, 200), seconds(0));
+  for (uint64_t c = 1; c <= 40; ++c) inside += Goes(sets.Arrive(Turn(c, c, 200), seconds(0)));
   EXPECT_EQ(inside, 16u) << "each owner: 100 shared, four times 200 own";
 }
 

@@ -11,6 +11,7 @@ namespace hidane::sim {
 struct Finished {
   const Request& request;  ///< as it was sent
   bool ok = true;          ///< false: refused, lost with its worker, or given up by the client
+  Duration retry_after{};  ///< > 0: refused with this promise
 };
 
 /// Who sends what when. Sources are deterministic: all chance comes from the seed that they were
