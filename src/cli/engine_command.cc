@@ -11,6 +11,7 @@
 #include "cli/signals.h"
 #include "cli/vocab.h"
 #include "engine/engine.h"
+#include "engine/kv_policy.h"
 #include "model/gguf.h"
 #include "model/model.h"
 #include "serve/serve.h"
@@ -65,6 +66,9 @@ void StopOnSignal(std::stop_source& stop, const std::stop_token& ended) {
 }
 
 Exit Run(Options& options) {
+  if (const Status policy = engine::CheckKvPolicy(options.engine.kv_policy, UINT64_MAX); !policy) {
+    return Report(policy.error(), "pass another --kv-policy, --kv-budget or --kv-keep");
+  }
   BlockStopSignals();
   auto text = LoadText(options.model);
   if (!text) return Report(text.error(), "pass a llama-architecture .gguf file with --model");
@@ -112,6 +116,16 @@ void AddEngine(CLI::App& app, Exit& exit) {
       ->check(CLI::Range(1u, 4096u));
   command->add_option("--max-queue", o.engine.max_queue, "Requests that may wait; more get 429")
       ->check(CLI::Range(1u, 1'000'000u));
+  command->add_option(
+      "--kv-policy", o.engine.kv_policy.name,
+      "Eviction from the KV cache: none, or a policy's name (docs/vtoken.md). A "
+      "request may bring its own: \"kv_policy\": {\"name\": \"h2o\", \"budget\": 512}");
+  command
+      ->add_option("--kv-budget", o.engine.kv_policy.budget,
+                   "Tokens that stay of each request at most; 0 = no limit")
+      ->check(CLI::Range(0u, 100'000'000u));
+  command->add_option("--kv-keep", o.engine.kv_policy.keep, "Share of them that stays at most")
+      ->check(CLI::Range(0.0, 1.0));
   command->add_option("--threads", o.threads, "Threads that compute")->check(CLI::Range(1u, 1024u));
   command
       ->add_option("--precision", o.precision, "auto: bf16 where the CPU multiplies it, else f32")
@@ -123,7 +137,8 @@ void AddEngine(CLI::App& app, Exit& exit) {
   command->footer(
       "Examples:\n"
       "  hidane engine --model SmolLM2-135M-Instruct.Q4_1.gguf --listen 127.0.0.1:8000\n"
-      "  hidane engine --model m.gguf --kv-tokens 65536 --threads 16 --precision bf16");
+      "  hidane engine --model m.gguf --kv-tokens 65536 --threads 16 --precision bf16\n"
+      "  hidane engine --model m.gguf --kv-policy h2o --kv-budget 1024");
   command->callback([options, &exit] { exit = Run(*options); });
 }
 

@@ -25,7 +25,7 @@ class ThreadedEngine final : public Engine {
                  const EngineOptions& options, obs::Registry& registry)
       : info_(model->info()),
         limits_{info_.vocab_size, info_.context_length,
-                uint64_t{model->kv_blocks()} * model->kv_layout().block_size},
+                uint64_t{model->kv_blocks()} * model->kv_layout().block_size, options.kv_policy},
         clock_(*options.clock),
         mailbox_(options.max_queue, IdleStats(*model)),
         probe_(registry, info_.name, IdleStats(*model)),

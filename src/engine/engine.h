@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,18 @@ struct SamplingParams {
   bool has_seed = false;
 };
 
+/// Which K/V a request may lose, and how much stays. The choice is a function of the request's
+/// tokens alone; with "none" it loses nothing.
+struct KvPolicy {
+  std::string name = "none";  ///< one of vtoken::PolicyNames(), or "none"
+  uint32_t budget = 0;        ///< tokens that stay at most; 0 = no limit
+  double keep = 1;            ///< share of the stream that stays at most, (0, 1]
+  /// Leading prompt tokens that other requests share. Policies that add up attention count from
+  /// here, and the prefix cache serves this request no further.
+  uint32_t shared_prompt = 0;
+  bool evicts() const { return name != "none"; }
+};
+
 /// A prompt to run. Tokens are already made: tokenizing is the I/O threads' work.
 struct Request {
   std::vector<TokenId> prompt;  ///< >= 1 token
@@ -30,6 +43,7 @@ struct Request {
   std::vector<TokenId> stop_token_ids;  ///< beside the model's own end-of-generation tokens
   std::string cache_salt;               ///< part of the prefix cache's identity
   bool ignore_eos = false;              ///< the model's own end doesn't stop; stop_token_ids do
+  std::optional<KvPolicy> kv_policy;    ///< absent: EngineOptions::kv_policy
   uint32_t logprobs = 0;                ///< top-n log-probabilities of each token; 0 = none
 };
 
@@ -68,7 +82,8 @@ struct EngineOptions {
   uint32_t max_num_seqs = 64;  ///< >= 1; never more run than max_num_batched_tokens
   uint32_t max_queue = 256;    ///< >= 1; waiting requests, more are refused
   bool prefix_cache = true;
-  uint64_t seed = 0;  ///< of the requests that bring no seed, together with their id
+  uint64_t seed = 0;        ///< of the requests that bring no seed, together with their id
+  KvPolicy kv_policy = {};  ///< of the requests that name none. REQUIRES: CheckKvPolicy
   const Clock* clock = &SteadyClock();          ///< for latencies; thread-safe
   const Clock* busy_clock = &ThreadCpuClock();  ///< read by the engine thread around each step
 };

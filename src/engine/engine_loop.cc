@@ -22,7 +22,8 @@ EngineLoop::EngineLoop(std::unique_ptr<model::Model> model, const text::TextMode
       options_(options),
       mailbox_(mailbox),
       probe_(probe),
-      scheduler_(SchedulerOptionsOf(*model_, options)) {}
+      scheduler_(SchedulerOptionsOf(*model_, options)),
+      evictor_(*model_, scheduler_, *options.clock) {}
 
 void EngineLoop::Run() {
   std::vector<Command> inbox;
@@ -43,8 +44,14 @@ void EngineLoop::Do(SubmitCommand& command) {
   if (options_.prefix_cache) {
     chain = digester_.Chain(request.prompt, model_->kv_layout().block_size, request.cache_salt);
   }
-  scheduler_.Add(command.id, static_cast<uint32_t>(request.prompt.size()), std::move(chain));
   const SamplingParams& sampling = request.sampling;
+  const auto prompt_tokens = static_cast<uint32_t>(request.prompt.size());
+  const KvPolicy& policy = request.kv_policy ? *request.kv_policy : options_.kv_policy;
+  std::optional<sched::Evictable> evictable;
+  if (policy.evicts()) {
+    evictable = evictor_.Add(command.id, policy, prompt_tokens, sampling.seed);
+  }
+  scheduler_.Add(command.id, prompt_tokens, std::move(chain), evictable);
   const uint64_t seed =
       sampling.has_seed ? sampling.seed : Mix64(options_.seed + command.id.value());
   std::vector<TokenId> tokens = std::move(request.prompt);
@@ -65,13 +72,17 @@ void EngineLoop::Do(ResetCommand&) {
 }
 
 sched::StepTally EngineLoop::Step() {
+  evictor_.Join();
   const sched::StepPlan plan = scheduler_.Plan();
+  evictor_.Save(plan.preempt);
   scheduler_.Commit(plan);
+  evictor_.Restore(plan.admit);
   CountAdmissions(plan);
   Publish();  // before the long part
   if (plan.run.empty()) return {};
   Compute(plan);
   const sched::StepTally tally = scheduler_.Complete(plan);
+  evictor_.Run(plan);
   const size_t vocab = model_->info().vocab_size;
   for (size_t i = 0; i < rows_.size(); ++i) {
     Deliver(rows_[i], std::span(logits_).subspan(i * vocab, vocab));
@@ -99,9 +110,10 @@ void EngineLoop::Compute(const sched::StepPlan& plan) {
     tokens_.insert(tokens_.end(), first, first + item.n_tokens);
     slices_.push_back({.n_tokens = item.n_tokens,
                        .first_position = seq.computed,
-                       .active_length = seq.computed,
+                       .active_length = seq.active(),
                        .block_table = seq.table,
                        .want_logits = want_logits});
+    evictor_.Ask(item.id, slices_.back());
     if (want_logits) rows_.push_back(item.id);
   }
   const size_t wanted = rows_.size() * model_->info().vocab_size;
@@ -139,7 +151,8 @@ void EngineLoop::Deliver(SeqId id, std::span<const float> logits) {
 void EngineLoop::Append(SeqId id, Live& live, TokenId token) {
   live.tokens.push_back(token);
   const uint32_t block_size = model_->kv_layout().block_size;
-  if (!options_.prefix_cache || live.tokens.size() % block_size != 0) return scheduler_.Append(id);
+  const bool named = options_.prefix_cache && !scheduler_.state(id).evictable;
+  if (!named || live.tokens.size() % block_size != 0) return scheduler_.Append(id);
   scheduler_.Append(
       id, digester_.Next(scheduler_.state(id).chain, std::span(live.tokens).last(block_size),
                          live.request.cache_salt));
@@ -154,6 +167,7 @@ Finish EngineLoop::FinishOf(const Live& live, TokenId token) const {
 }
 
 void EngineLoop::End(SeqId id, Event event) {
+  evictor_.Remove(id);
   scheduler_.Remove(id);
   probe_.OnFinish(event.finish);
   const auto at = live_.find(id);
@@ -188,6 +202,7 @@ void EngineLoop::Publish() {
                           .kv_usage = static_cast<double>(blocks - free) / blocks};
   mailbox_.Publish(stats);
   probe_.OnStats(stats);
+  probe_.OnEviction(evictor_.stats());
 }
 
 }  // namespace hidane::engine

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "engine/engine.h"
+#include "engine/evictor.h"
 #include "engine/mailbox.h"
 #include "engine/probe.h"
 #include "engine/sampler.h"
@@ -53,6 +54,7 @@ class EngineLoop {
   Mailbox& mailbox_;
   Probe& probe_;
   sched::Scheduler scheduler_;
+  Evictor evictor_;
   sched::BlockDigester digester_;
   Sampler sampler_;
   std::unordered_map<SeqId, Live> live_;

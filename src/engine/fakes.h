@@ -52,8 +52,9 @@ class FakeModel final : public model::Model {
     for (const model::SeqSlice& seq : batch.seqs) {
       for (uint32_t i = 0; i < seq.n_tokens; ++i, ++token) {
         for (uint32_t unit = 0; unit < Units(); ++unit) {
-          Slot(seq.block_table, unit, seq.active_length + i) =
-              Payload(*token, seq.first_position + i);
+          const uint32_t slot =
+              seq.write_slots.empty() ? seq.active_length + i : seq.write_slots[unit];
+          Slot(seq.block_table, unit, slot) = Payload(*token, seq.first_position + i);
         }
         if (seq.signals != nullptr) Signal(seq, i);
       }

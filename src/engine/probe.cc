@@ -57,7 +57,22 @@ Probe::Probe(obs::Registry& r, const std::string& model_name, const EngineStats&
       decode_(r.real_counter("hidane_engine_decode_seconds_total",
                              "Busy time by decode tokens' share of each step.", labels_)),
       recompute_(r.real_counter("hidane_engine_recompute_seconds_total",
-                                "Busy time by recomputed tokens' share of each step.", labels_)) {
+                                "Busy time by recomputed tokens' share of each step.", labels_)),
+      evicted_(r.counter("hidane_engine_kv_evicted_total",
+                         "Tokens evicted, once per unit that loses them.", labels_)),
+      epochs_(r.counter("hidane_engine_kv_epochs_total", "Steps after which tokens were evicted.",
+                        labels_)),
+      moves_(r.counter("hidane_engine_kv_moves_total", "Rows copied to fill holes, per unit.",
+                       labels_)),
+      blocks_freed_(r.counter("hidane_engine_kv_blocks_freed_total",
+                              "Blocks given back by evictions.", labels_)),
+      saved_(r.counter("hidane_engine_kv_saved_total",
+                       "Times a sequence's K/V left its blocks, to come back later.", labels_)),
+      eviction_wait_(r.real_counter("hidane_engine_kv_wait_seconds_total",
+                                    "Time that steps waited for moves.", labels_)),
+      eviction_busy_(r.real_counter("hidane_engine_kv_eviction_seconds_total",
+                                    "The engine thread's time in eviction, waits included.",
+                                    labels_)) {
   auto config = With(labels_, "block_size", fmt::to_string(fixed.block_size));
   config = With(std::move(config), "num_gpu_blocks", fmt::to_string(fixed.kv_blocks));
   r.gauge("vllm:cache_config_info", "The KV cache's shape, in labels.", config).Set(1);
@@ -93,6 +108,18 @@ void Probe::OnFinish(Finish finish) {
     case Finish::kNone:
       return;
   }
+}
+
+void Probe::OnEviction(const EvictionStats& stats) {
+  if (stats.saved == seen_.saved && stats.busy == seen_.busy) return;
+  evicted_.Add(stats.evicted - seen_.evicted);
+  epochs_.Add(stats.epochs - seen_.epochs);
+  moves_.Add(stats.moves - seen_.moves);
+  blocks_freed_.Add(stats.blocks_freed - seen_.blocks_freed);
+  saved_.Add(stats.saved - seen_.saved);
+  eviction_wait_.Add(Seconds(stats.wait - seen_.wait));
+  eviction_busy_.Add(Seconds(stats.busy - seen_.busy));
+  seen_ = stats;
 }
 
 void Probe::OnStep(const sched::StepTally& tally, Duration busy) {

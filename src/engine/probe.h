@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "engine/eviction_stats.h"
 #include "obs/metrics.h"
 #include "sched/scheduler.h"
 
@@ -22,6 +23,7 @@ class Probe {
   void OnNextToken(Duration since_last) { itl_.Observe(Seconds(since_last)); }
   void OnToken() { generation_tokens_.Add(); }
   void OnFinish(Finish finish);
+  void OnEviction(const EvictionStats& stats);
   /// `busy`: CPU time of the step, shared out evenly over its tokens.
   void OnStep(const sched::StepTally& tally, Duration busy);
 
@@ -33,6 +35,9 @@ class Probe {
   obs::Counter &stopped_, &length_, &aborted_, &failed_;
   obs::Counter &steps_, &prefill_tokens_, &recomputed_tokens_;
   obs::RealCounter &busy_, &prefill_, &decode_, &recompute_;
+  obs::Counter &evicted_, &epochs_, &moves_, &blocks_freed_, &saved_;
+  obs::RealCounter &eviction_wait_, &eviction_busy_;
+  EvictionStats seen_;  // as counted
 };
 
 }  // namespace hidane::engine

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/kv_policy.h"
+
 namespace hidane::engine {
 namespace {
 
@@ -43,7 +45,10 @@ Status CheckRequest(const Request& request, const RequestLimits& limits) {
     return Bad("max_tokens", "{} prompt tokens and max_tokens {} exceed the context of {}",
                request.prompt.size(), request.max_tokens, limits.context_length);
   }
-  if (tokens - 1 > limits.kv_slots) {  // the last token is not computed
+  const KvPolicy& policy = request.kv_policy ? *request.kv_policy : limits.kv_policy;
+  HIDANE_CHECK_OK(CheckKvPolicy(policy, request.prompt.size()));
+  const auto prompt_tokens = static_cast<uint32_t>(request.prompt.size());
+  if (SlotsNeeded(policy, prompt_tokens, request.max_tokens) > limits.kv_slots) {
     return Bad("max_tokens", "{} prompt tokens and max_tokens {} exceed the KV memory of {} tokens",
                request.prompt.size(), request.max_tokens, limits.kv_slots);
   }

@@ -13,6 +13,7 @@ inline constexpr uint32_t kLogprobsMax = 20;
 struct RequestLimits {
   uint32_t vocab_size, context_length;
   uint64_t kv_slots;
+  KvPolicy kv_policy = {};  ///< of a request that names none
 };
 
 /// kInvalidArgument with `param` naming the field that is out of range, or "max_tokens" when prompt

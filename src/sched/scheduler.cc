@@ -64,6 +64,13 @@ void Scheduler::Append(SeqId id, const std::optional<Sha256Digest>& filled) {
   seq.chain.push_back(*filled);
 }
 
+void Scheduler::Preempt(SeqId id) {
+  SeqState& seq = *seqs_.at(id);
+  HIDANE_ASSERT(seq.running);
+  Leave(seq);
+  Enter(waiting_, seq);
+}
+
 void Scheduler::Evict(SeqId id, std::span<const BlockId> table, uint32_t evicted) {
   SeqState& seq = *seqs_.at(id);
   HIDANE_ASSERT(seq.evictable && seq.running);
@@ -131,11 +138,7 @@ StepPlan Scheduler::Plan() const {
 }
 
 void Scheduler::Commit(const StepPlan& plan) {
-  for (const SeqId id : plan.preempt) {
-    SeqState& seq = *seqs_.at(id);
-    Leave(seq);
-    Enter(waiting_, seq);
-  }
+  for (const SeqId id : plan.preempt) Preempt(id);
   // Every hit is held before any block is allocated, so that none of them is handed out anew.
   for (const SeqId id : plan.admit) Admit(*seqs_.at(id));
   for (const StepPlan::Item& item : plan.run) {

@@ -100,9 +100,14 @@ class Scheduler {
   void Append(SeqId id, const std::optional<Sha256Digest>& filled = std::nullopt);
 
   /// After an eviction from a running sequence: its live tokens lie in `table`, densely. Its blocks
-  /// were exchanged through cache(). REQUIRES: evictable; not between Commit and Complete; `table`
-  /// covers the active slots; the caller moved the references; `evicted` not less than before.
+  /// were exchanged through cache(). REQUIRES: evictable; `table` covers the active slots, and
+  /// between Commit and Complete those of the step too; the caller moved the references; `evicted`
+  /// not less than before.
   void Evict(SeqId id, std::span<const BlockId> table, uint32_t evicted);
+
+  /// A running sequence gives its blocks back and waits, as if it had been preempted (I4).
+  /// REQUIRES: running; not between Commit and Complete.
+  void Preempt(SeqId id);
 
   StepPlan Plan() const;
   /// REQUIRES: `plan` is Plan()'s answer and nothing has changed since.

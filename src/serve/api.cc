@@ -185,7 +185,8 @@ engine::Request Api::EngineRequest(const ApiRequest& request, Endpoint endpoint,
                       .sampling = request.sampling,
                       .stop_token_ids = request.stop_token_ids,
                       .cache_salt = request.cache_salt,
-                      .ignore_eos = request.ignore_eos};
+                      .ignore_eos = request.ignore_eos,
+                      .kv_policy = request.kv_policy};
   // The chosen token's own log-probability comes only with at least one of the top ones.
   if (request.logprobs) out.logprobs = std::max(request.top_logprobs, 1u);
   return out;

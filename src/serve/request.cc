@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "serve/json_read.h"
+#include "serve/kv_policy_read.h"
 
 namespace hidane::serve {
 namespace {
@@ -260,6 +261,8 @@ constexpr Field kFields[] = {
        return Into<ReadInt>(p.out.top_logprobs, v, n, 0, kTopLogprobsMax);
      }},
     {"cache_salt", kRun, ReadCacheSalt},
+    {"kv_policy", kRun,
+     [](Parse& p, V v, N n) { return Into<ReadKvPolicy>(p.out.kv_policy, v, n); }},
     // Sampling.
     {"temperature", kRun,
      [](Parse& p, V v, N n) { return Into<ReadNumber>(p.out.sampling.temperature, v, n, 0, 2); }},

@@ -30,6 +30,7 @@ struct ApiRequest {
   std::vector<TokenId> stop_token_ids;
   std::string cache_salt;
   bool ignore_eos = false;
+  std::optional<engine::KvPolicy> kv_policy;  ///< absent: the server's
   bool stream = false, include_usage = false;
   bool logprobs = false;      ///< of the chosen token
   uint32_t top_logprobs = 0;  ///< and of so many more; 0..kTopLogprobsMax

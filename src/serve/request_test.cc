@@ -40,6 +40,30 @@ std::string CompletionParam(std::string_view fields) {
   return Param(Endpoint::kCompletion, Completion(fields));
 }
 
+TEST(ParseRequest, ReadsAKvPolicy) {
+  const ApiRequest r =
+      Parsed(Endpoint::kCompletion,
+             Completion(R"("kv_policy":{"name":"h2o","budget":512,"keep":0.5,"shared_prompt":7})"));
+  ASSERT_TRUE(r.kv_policy);
+  EXPECT_EQ(r.kv_policy->name, "h2o");
+  EXPECT_EQ(r.kv_policy->budget, 512u);
+  EXPECT_EQ(r.kv_policy->keep, 0.5);
+  EXPECT_EQ(r.kv_policy->shared_prompt, 7u);
+  EXPECT_FALSE(Parsed(Endpoint::kChat, Chat("")).kv_policy);
+
+  const auto param = [](std::string_view policy) {
+    return ChatParam(R"("kv_policy":)" + std::string(policy));
+  };
+  EXPECT_EQ(param("1"), "kv_policy");
+  EXPECT_EQ(param("{}"), "kv_policy.name");
+  EXPECT_EQ(param(R"({"budget":5})"), "kv_policy.name");
+  EXPECT_EQ(param(R"({"name":5})"), "kv_policy.name");
+  EXPECT_EQ(param(R"({"name":"h2o","budget":0})"), "kv_policy.budget");
+  EXPECT_EQ(param(R"({"name":"h2o","keep":1.5})"), "kv_policy.keep");
+  EXPECT_EQ(param(R"({"name":"h2o","name":"tova"})"), "kv_policy.name");
+  EXPECT_EQ(param(R"({"name":"h2o","window":3})"), "kv_policy.window");
+}
+
 TEST(ParseRequest, ReadsAChat) {
   const ApiRequest r = Parsed(
       Endpoint::kChat,

@@ -137,6 +137,29 @@ TEST_F(EpochTest, ASlotThatWaitsInVainIsClosed) {
   ExpectRows(kv);
 }
 
+TEST_F(EpochTest, AHostMayPutASequenceIntoOtherBlocks) {
+  SequenceKv kv(kTwo);
+  Write(kv, 14);
+  ASSERT_TRUE(epoch_.Evict(kv, Slots{1, 2, 5, 6, 9, 12}, {.incoming = 1}));
+  EXPECT_FALSE(kv.SetTable(kv.table()));  // in an epoch
+  Finish();
+  const std::vector<BlockId> old(kv.table().begin(), kv.table().end());
+  std::vector<uint64_t> rows;
+  for (uint32_t slot = 0; slot <= kv.active_length(); ++slot)
+    for (uint32_t u = 0; u < 2; ++u) rows.push_back(world_.row(kv, u, slot));
+
+  std::vector<BlockId> blocks;
+  for (size_t i = 0; i < old.size(); ++i) blocks.push_back(*world_.Allocate());
+  EXPECT_FALSE(kv.SetTable(std::span(blocks).first(2)));  // 12 slots in use
+  ASSERT_TRUE(kv.SetTable(blocks));
+  for (const BlockId block : old) ASSERT_TRUE(world_.Release(block));
+  for (uint32_t slot = 0; slot <= kv.active_length(); ++slot)
+    for (uint32_t u = 0; u < 2; ++u) world_.row(kv, u, slot) = rows[slot * 2 + u];
+  Write(kv, 1);
+  ExpectRows(kv);
+  EXPECT_EQ(kv.logical_length(), 15u);
+}
+
 TEST_F(EpochTest, ASharedBlockIsCopiedAndStaysForTheOthers) {
   SequenceKv kv(kOne);
   Write(kv, 8);

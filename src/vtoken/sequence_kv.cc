@@ -37,6 +37,16 @@ Status SequenceKv::Adopt(std::span<const BlockId> blocks, uint32_t tokens) {
   return {};
 }
 
+Status SequenceKv::SetTable(std::span<const BlockId> blocks) {
+  HIDANE_CHECK_OK(Usable());
+  if (BlocksOf(spanned()) > blocks.size()) {
+    return Fail(Code::kInvalidArgument,
+                fmt::format("{} slots in use don't fit {} blocks", spanned(), blocks.size()));
+  }
+  table_.assign(blocks.begin(), blocks.end());
+  return {};
+}
+
 Status SequenceKv::Reserve(BlockPoolAdapter& pool, uint32_t n) {
   HIDANE_CHECK_OK(Usable());
   if (must_own_) return Fail(Code::kInvalidArgument, "the next token's block is shared");

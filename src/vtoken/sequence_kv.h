@@ -76,6 +76,11 @@ class SequenceKv {
   /// Takes over blocks that the caller holds, whose first `tokens` slots are the tokens 0, 1, ...:
   /// a prefix-cache hit. kInvalidArgument: not new, or they don't fit.
   Status Adopt(std::span<const BlockId> blocks, uint32_t tokens);
+  /// For a host that manages the blocks itself: the same slots lie in `blocks` now, which it holds
+  /// in this object's name; more of them than before, or others after a swap. Reserve, Trim and
+  /// Release are the host's then. kInvalidArgument when they don't cover the slots in use, or in an
+  /// epoch.
+  Status SetTable(std::span<const BlockId> blocks);
   /// Makes the table cover `n` tokens more than are active. kResourceExhausted when blocks are
   /// missing; kInvalidArgument if must_own(), or a slot waits and n != 1.
   Status Reserve(BlockPoolAdapter& pool, uint32_t n);

@@ -1,0 +1,228 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "engine/engine.h"
+#include "engine/engine_harness.h"
+#include "engine/fakes.h"
+#include "engine/kv_policy.h"
+
+/// Eviction in the whole engine, over a model whose every token depends on which tokens it still
+/// has, and in which order their slots lie.
+namespace hidane::engine {
+namespace {
+
+constexpr uint32_t kVocab = 64;
+
+struct Setup {
+  uint32_t chunk = 512, seqs = 64, kv_blocks = 1024, block_size = 4;
+  bool prefix_cache = true;
+};
+
+class Bench {
+ public:
+  explicit Bench(const Setup& setup)
+      : text_(kVocab),
+        engine_(Engine::Create(
+            std::make_unique<FakeModel>(FakeModelOptions{.vocab_size = kVocab,
+                                                         .kv_blocks = setup.kv_blocks,
+                                                         .block_size = setup.block_size,
+                                                         .layers = 2,
+                                                         .kv_heads = 2,
+                                                         .heads = 4}),
+            text_,
+            {.max_num_batched_tokens = setup.chunk,
+             .max_num_seqs = setup.seqs,
+             .prefix_cache = setup.prefix_cache},
+            registry_)) {}
+  Engine& operator*() { return *engine_; }
+  Engine* operator->() { return engine_.get(); }
+  uint64_t Count(const char* name) {
+    return registry_.counter(name, "", {{"model_name", "fake"}}).value();
+  }
+
+ private:
+  FakeText text_;
+  obs::Registry registry_;
+  std::unique_ptr<Engine> engine_;
+};
+
+/// Sixteen requests under one policy: half begin with the same prompt, which they say is shared.
+std::vector<Request> Sixteen(const std::string& policy, uint32_t budget = 48) {
+  Rng rng(5);
+  const auto some = [&](size_t n) {
+    std::vector<TokenId> tokens(n);
+    for (TokenId& t : tokens) t = static_cast<TokenId>(1 + rng.Below(kVocab - 1));
+    return tokens;
+  };
+  const auto shared = some(80);
+  std::vector<Request> requests(16);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Request& request = requests[i];
+    if (i % 2 == 0) request.prompt = shared;
+    for (const TokenId t : some(10 + 9 * i)) request.prompt.push_back(t);
+    request.max_tokens = 60;
+    request.ignore_eos = true;
+    request.sampling = {.temperature = i % 4 < 2 ? 0.0f : 1.0f, .seed = i, .has_seed = true};
+    request.kv_policy = KvPolicy{policy, budget, 1, i % 2 == 0 ? 80u : 0u};
+  }
+  return requests;
+}
+
+std::vector<Answer> OneByOne(Engine& engine, const std::vector<Request>& requests) {
+  std::vector<Answer> answers;
+  for (const Request& request : requests) answers.push_back(RunAll(engine, {request}).at(0));
+  return answers;
+}
+
+void ExpectSame(const std::vector<Answer>& want, const std::vector<Answer>& got,
+                const std::string& what) {
+  ASSERT_EQ(want.size(), got.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(got[i].finish(), Finish::kLength);
+    EXPECT_EQ(want[i].tokens, got[i].tokens) << "request " << i << " of " << what;
+  }
+}
+
+class EvictionPolicy : public testing::TestWithParam<std::string> {};
+
+TEST_P(EvictionPolicy, TheSameTokensAloneInABatchChunkedColdWarmAndUnderPressure) {
+  const auto requests = Sixteen(GetParam());
+  Bench bench({.chunk = 2048, .prefix_cache = false});
+  const auto alone = OneByOne(*bench, requests);
+  EXPECT_GT(bench.Count("hidane_engine_kv_evicted_total"), 0u);
+  EXPECT_EQ(WaitUntilIdle(*bench).kv_blocks_free, 1024u);
+  ExpectSame(alone, RunAll(*bench, requests), "a batch");
+
+  for (const uint32_t chunk : {64u, 2048u}) {
+    Bench cached({.chunk = chunk});
+    ExpectSame(alone, RunAll(*cached, requests), "a cold cache");
+    const uint64_t cold_hits = cached.Count("vllm:prefix_cache_hits_total");
+    ExpectSame(alone, RunAll(*cached, requests), "a warm cache");
+    ExpectSame(alone, OneByOne(*cached, requests), "a warm cache, alone");
+    EXPECT_GT(cached.Count("vllm:prefix_cache_hits_total"), cold_hits);
+    EXPECT_EQ(WaitUntilIdle(*cached).kv_blocks_free, 1024u);
+  }
+
+  // Older sequences grow, so that the younger ones have to leave and come back.
+  std::vector<Request> crowd = Sixteen(GetParam());
+  crowd.resize(6);
+  for (Request& request : crowd) {
+    request.kv_policy.reset();
+    request.prompt.resize(10);
+    request.max_tokens = 120;
+  }
+  crowd.insert(crowd.end(), requests.begin(), requests.end());
+  Bench tight({.chunk = 64, .kv_blocks = 140});
+  auto answers = RunAll(*tight, crowd);
+  answers.erase(answers.begin(), answers.begin() + 6);
+  ExpectSame(alone, answers, "tight memory");
+  EXPECT_GT(tight.Count("hidane_engine_kv_saved_total"), 0u);
+  EXPECT_EQ(WaitUntilIdle(*tight).kv_blocks_free, 140u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EvictionPolicy,
+                         testing::Values("random", "streaming-llm", "h2o", "scissorhands", "snapkv",
+                                         "tova", "keydiff", "r-kv"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(Eviction, WhoeverHasNoPolicyIsUnharmed) {
+  auto with = Sixteen("h2o");
+  std::vector<Request> mixed, without;
+  for (size_t i = 0; i < with.size(); ++i) {
+    if (i % 4 == 0) with[i].kv_policy.reset();
+    mixed.push_back(with[i]);
+  }
+  Bench bench({});
+  const auto all = RunAll(*bench, mixed);
+  for (size_t i = 0; i < mixed.size(); i += 4) {
+    Bench alone({});
+    EXPECT_EQ(all[i].tokens, RunAll(*alone, {mixed[i]})[0].tokens) << i;
+  }
+  // The shared prompt is a hit still, for it was shared while others evicted from it.
+  const auto again = RunAll(*bench, {mixed[4]})[0];
+  EXPECT_EQ(again.tokens, all[4].tokens);
+  EXPECT_GT(again.events.back().cached_tokens, 0u);
+}
+
+TEST(Eviction, MemoryFollowsTheBudget) {
+  const auto requests = Sixteen("streaming-llm", 32);
+  Bench bench({.kv_blocks = 128});  // 16 x 160 tokens and more would never fit
+  uint32_t most = 0;
+  Collector collector;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    ASSERT_TRUE(bench->Submit(requests[i], collector.SinkFor(i, [&](const Answer& answer) {
+      if (answer.tokens.size() == 50) most = std::max(most, bench->stats().running);
+    })));
+  }
+  for (size_t i = 0; i < requests.size(); ++i) collector.WaitFor(i);
+  EXPECT_GT(most, 6u);  // with full K/V, 128 blocks of 4 hold three or four of them
+  EXPECT_EQ(WaitUntilIdle(*bench).kv_blocks_free, 128u);
+}
+
+TEST(Eviction, UsageCountsTheStreamNotTheSlots) {
+  Bench bench({});
+  Request request = Sixteen("h2o")[14];
+  const auto first = RunAll(*bench, {request})[0].events.back();
+  EXPECT_EQ(first.prompt_tokens, request.prompt.size());
+  EXPECT_EQ(first.completion_tokens, 60u);
+  EXPECT_EQ(first.cached_tokens, 0u);
+}
+
+TEST(Eviction, ACancelledSequenceLeavesNoBlockBehind) {
+  Bench bench({.kv_blocks = 200});
+  Collector collector;
+  const auto requests = Sixteen("h2o");
+  std::vector<SeqId> ids(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    ids[i] = *bench->Submit(requests[i], collector.SinkFor(i, [&, i](const Answer& answer) {
+      if (answer.tokens.size() == 3 * i) bench->Cancel(SeqId(i + 1));
+    }));
+  }
+  for (size_t i = 0; i < requests.size(); ++i) collector.WaitFor(i);
+  EXPECT_EQ(WaitUntilIdle(*bench).kv_blocks_free, 200u);
+}
+
+TEST(Eviction, BadPoliciesAreRefusedByField) {
+  Bench bench({});
+  const auto param = [&](const KvPolicy& policy) {
+    Request request = Sixteen("h2o")[0];
+    request.kv_policy = policy;
+    const auto id = bench->Submit(request, [](const Event&) {});
+    return id ? "?" : id.error().param;
+  };
+  EXPECT_EQ(param({"h3o", 48, 1, 0}), "kv_policy.name");
+  EXPECT_EQ(param({"snapkv", 3, 1, 0}), "kv_policy.budget");
+  EXPECT_EQ(param({"h2o", 0, 1, 0}), "kv_policy.budget");
+  EXPECT_EQ(param({"h2o", 48, 0, 0}), "kv_policy.keep");
+  EXPECT_EQ(param({"h2o", 48, 1, 1000}), "kv_policy.shared_prompt");
+}
+
+TEST(Eviction, ALongAnswerFitsWhereItsBudgetDoes) {
+  EXPECT_EQ(SlotsNeeded({}, 100, 50), 149u);
+  EXPECT_EQ(SlotsNeeded({"h2o", 48, 1, 0}, 100, 50), 100u);     // the prompt itself
+  EXPECT_EQ(SlotsNeeded({"h2o", 48, 1, 0}, 10, 1000), 64u);     // 16 over the budget
+  EXPECT_EQ(SlotsNeeded({"r-kv", 300, 1, 0}, 10, 1000), 428u);  // 128 over it
+  EXPECT_EQ(SlotsNeeded({"snapkv", 48, 1, 0}, 100, 50), 100u);  // after the prompt: 48 + 49
+  EXPECT_EQ(SlotsNeeded({"snapkv", 48, 1, 0}, 100, 100), 147u);
+
+  Bench bench({.kv_blocks = 30});
+  Request request = Sixteen("h2o", 64)[0];
+  request.prompt.resize(50);
+  request.kv_policy->shared_prompt = 0;
+  request.max_tokens = 400;
+  EXPECT_EQ(RunAll(*bench, {request})[0].tokens.size(), 400u);
+  request.kv_policy.reset();
+  EXPECT_FALSE(bench->Submit(request, [](const Event&) {}));
+}
+
+}  // namespace
+}  // namespace hidane::engine

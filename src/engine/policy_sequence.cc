@@ -1,0 +1,105 @@
+#include "engine/policy_sequence.h"
+
+#include "base/assert.h"
+#include "base/rng.h"
+#include "engine/kv_policy.h"
+#include "vtoken/sequence_places.h"
+
+namespace hidane::engine {
+namespace {
+
+vtoken::HeadShape ShapeOf(const model::ModelInfo& info) {
+  return {info.layers, info.heads, info.kv_heads};
+}
+
+vtoken::SequenceShape SequenceShapeOf(vtoken::Scope scope, const model::Model& model) {
+  const model::ModelInfo& info = model.info();
+  return {.block_size = model.kv_layout().block_size,
+          .scope = scope,
+          .units = vtoken::UnitCount(scope, info.layers, info.kv_heads)};
+}
+
+}  // namespace
+
+PolicyKit::PolicyKit(const KvPolicy& config, const model::Model& model)
+    : policy(PolicyOf(config)), traits(policy->traits()), runner(*policy, ShapeOf(model.info())) {}
+
+PolicySequence::PolicySequence(PolicyKit& kit, const model::Model& model, const KvPolicy& config,
+                               uint32_t prompt_tokens, uint64_t seed)
+    : kit_(kit),
+      model_(model),
+      config_(config),
+      prompt_tokens_(prompt_tokens),
+      seed_(seed),
+      kv_(SequenceShapeOf(kit.traits.scope, model)),
+      store_(ShapeOf(model.info()), kit.traits,
+             vtoken::OriginPosition(kit.traits.origin, prompt_tokens, config.shared_prompt,
+                                    kit.traits.window_rows)),
+      budget_(BudgetOf(config, kit.traits)) {}
+
+uint32_t PolicySequence::hit_tokens_max() const {
+  return kit_.traits.signals.attention() ? store_.origin() : UINT32_MAX;
+}
+
+void PolicySequence::Ask(uint32_t n, model::SeqSlice& slice) {
+  const uint32_t first = slice.first_position, kv_heads = model_.info().kv_heads;
+  if (const auto waiting = kv_.waiting_slots(); !waiting.empty()) {
+    write_slots_.resize(size_t{model_.info().layers} * kv_heads);
+    for (uint32_t i = 0; i < write_slots_.size(); ++i) {
+      const vtoken::Scope scope = kit_.traits.scope;
+      const bool whole = scope == vtoken::Scope::kSequence;
+      write_slots_[i] = waiting[whole ? 0 : scope == vtoken::Scope::kLayer ? i / kv_heads : i];
+    }
+    slice.write_slots = write_slots_;
+  }
+  if (!store_.wanted() || budget_.full()) return;
+  store_.Reserve(slice.active_length + n);
+  const vtoken::StepSignals step = store_.Step(first, n, budget_.NextRun(lengths()));
+  const size_t size = step.stride * model_.info().layers * model_.info().heads;
+  const auto span = [size](float* at) { return std::span(at, at == nullptr ? 0 : size); };
+  signals_ = {static_cast<uint32_t>(step.stride),
+              {span(step.column_sum), step.count_from},
+              {span(step.window_sum), step.window_from},
+              {span(step.low_count), step.count_from},
+              step.low_factor,
+              span(step.last_row)};
+  slice.signals = &signals_;
+}
+
+void PolicySequence::Follow(std::span<const BlockId> table, uint32_t computed) {
+  HIDANE_ASSERT(kv_.SetTable(table));
+  if (computed > kv_.logical_length()) {
+    HIDANE_ASSERT(kv_.Append(computed - kv_.logical_length()));
+  }
+}
+
+std::span<const uint32_t> PolicySequence::Choose() {
+  const auto keep = budget_.KeepAt(lengths());
+  if (!keep) return {};
+  const vtoken::SequencePlaces places(kv_);
+  const vtoken::RunInput input{
+      .live = kv_.live_tokens(),
+      .slots = kv_.active_length(),
+      .logical_length = kv_.logical_length(),
+      .keep = *keep,
+      .guards = {.sinks = kit_.traits.sinks, .recent = budget_.RecentOf(*keep)},
+      .seed = Mix64(seed_ + kv_.logical_length()),
+      .places = kv_.evicted() ? &places : nullptr,
+      .signals = &store_,
+      .keys = this};
+  if (!kit_.runner.Run(input, victims_)) return {};  // more is guarded than may stay: nobody goes
+  if (!budget_.Accept(victims_.lost_mass)) return {};
+  return victims_.slots;
+}
+
+void PolicySequence::Relayout(const vtoken::RelocationPlan& plan) {
+  store_.Follow(plan, kv_.shape().block_size);
+  store_.RunDone();
+}
+
+void PolicySequence::ReadKeys(uint32_t layer, uint32_t kv_head, uint32_t slots, float* out) const {
+  model_.ReadKeys(layer, kv_head, kv_.table(), 0, slots,
+                  {out, size_t{slots} * model_.info().head_dim});
+}
+
+}  // namespace hidane::engine
