@@ -3,7 +3,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BENCHES := routing engine router_cost demo vtoken
 
-.PHONY: help deps build test ci lint asan tsan fuzz-smoke tidy format bench conformance
+.PHONY: help deps build test ci lint asan tsan fuzz-smoke tidy format bench cuda conformance
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | \
@@ -55,6 +55,13 @@ bench-%:
 	@tools/deps.sh build test bench
 	@mkdir -p build/bench
 	@bench/$*/run.sh
+
+cuda: ## compiles the CUDA mover (fetches nvcc if there is none) and runs its tests, which want a GPU
+	@tools/deps.sh build test
+	@nvcc=$$(tools/fetch_nvcc.sh) && cmake --preset release -B build/cuda -DHIDANE_TESTS=ON \
+	  -DHIDANE_NVCC=$$nvcc >/dev/null
+	@ninja -C build/cuda cuda_test >build/cuda/build.log || { tail -n 40 build/cuda/build.log >&2; exit 1; }
+	@build/cuda/src/cuda/cuda_test --gtest_brief=1
 
 conformance: ## real engines and peers (gigabytes; not part of test)
 	@echo "hidane: no conformance suite yet: it comes with the gateway's deeper issues" >&2; exit 3
