@@ -1,7 +1,8 @@
 // What becomes of a policy's victims: eight mechanisms on the same ones.
 //
-//   vtoken_bench [--json FILE] [--quick]
+//   vtoken_bench [--json FILE] [--quick] [--model GGUF --text FILE]
 //
+// With a model also the shipped policies' victims, and what becomes of the answers.
 // Exit code 1 if ours isn't at its bounds in every row, or moves more than a fifth of what
 // order-preserving packing does at cap 2,048 and 128 evictions a round.
 #include <fmt/format.h>
@@ -11,10 +12,12 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
 #include "occupancy.h"
+#include "real.h"
 #include "report.h"
 #include "rows.h"
 #include "steady.h"
@@ -79,42 +82,76 @@ bool Holds(const std::vector<Row>& rows, const std::vector<SteadyRow>& steady) {
   return holds;
 }
 
-int Run(bool quick, const std::string& json_file, const std::string& command) {
-  const auto rows = Synthetic(quick);
+struct Options {
+  bool quick = false;
+  std::string json_file, command = "vtoken_bench";
+  RealOptions real;  // without a model: synthetic victims only
+};
+
+/// Adds the real model's rows. False, with a line on stderr, when it can't.
+bool AddReal(const Options& options, Results& results) {
+  auto real = RunReal(options.real);
+  if (!real) {
+    fmt::print(stderr, "vtoken_bench: {}\n", real.error().what);
+    return false;
+  }
+  fmt::print("\nVictims of the policies on {}, after the prompt\n", options.real.model);
+  PrintArms(real->rows);
+  fmt::print("\nAnswers: perplexity, largest difference of logits, changed tokens, needles\n");
+  PrintQuality(real->quality);
+  results.rows.insert(results.rows.end(), real->rows.begin(), real->rows.end());
+  results.quality = std::move(real->quality);
+  for (Row& row : results.rows)
+    for (const QualityRow& quality : results.quality)
+      if (row.mechanism == Mechanism::kOurs && row.block_size == 16 && row.keep == quality.keep &&
+          row.policy == quality.policy && quality.output_error >= 0)
+        row.output_error = quality.output_error;
+  return true;
+}
+
+int Run(const Options& options) {
+  Results results{.rows = Synthetic(options.quick)};
   fmt::print("One shot: {} tokens, the policy's victims go at once; ", kTokens);
   fmt::print("calc. = expected before measuring (docs/vtoken.md)\n");
-  PrintArms(rows);
-  const auto steady = Steady(quick);
+  PrintArms(results.rows);
+  results.steady = Steady(options.quick);
   fmt::print("\nDecoding at a cap: tokens moved per round of `period` uniform victims\n");
-  PrintSteady(steady);
-  if (!json_file.empty()) {
-    const std::string json = ToJson(rows, steady, kSeed, command);
-    if (json_file == "-")
+  PrintSteady(results.steady);
+  if (!options.real.model.empty() && !AddReal(options, results)) return 3;
+  if (!options.json_file.empty()) {
+    const std::string json = ToJson(results, kSeed, options.command);
+    if (options.json_file == "-")
       fmt::print("{}\n", json);
     else
-      std::ofstream(json_file) << json << '\n';
+      std::ofstream(options.json_file) << json << '\n';
   }
-  return Holds(rows, steady) ? 0 : 1;
+  return Holds(results.rows, results.steady) ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace hidane::bench
 
 int main(int argc, char** argv) {
-  std::string json_file, command = "vtoken_bench";
-  bool quick = std::getenv("QUICK") != nullptr;
+  hidane::bench::Options options;
+  options.quick = std::getenv("QUICK") != nullptr;
   for (int i = 1; i < argc; ++i) {
     const std::string_view arg = argv[i];
-    command += " " + std::string(arg);
-    if (arg == "--json" && i + 1 < argc) {
-      json_file = argv[++i];
-      command += " " + json_file;
+    options.command += " " + std::string(arg);
+    std::string* const value = arg == "--json"    ? &options.json_file
+                               : arg == "--model" ? &options.real.model
+                               : arg == "--text"  ? &options.real.text
+                                                  : nullptr;
+    if (value != nullptr && i + 1 < argc) {
+      *value = argv[++i];
+      options.command += " " + *value;
     } else if (arg == "--quick") {
-      quick = true;
+      options.quick = true;
     } else {
-      fmt::print(stderr, "usage: vtoken_bench [--json FILE] [--quick]\n");
+      fmt::print(stderr,
+                 "usage: vtoken_bench [--json FILE] [--quick] [--model GGUF --text FILE]\n");
       return 2;
     }
   }
-  return hidane::bench::Run(quick, json_file, command);
+  options.real.quick = options.quick;
+  return hidane::bench::Run(options);
 }

@@ -78,8 +78,9 @@ void WriteRow(JsonWriter& w, const Row& row) {
   NumberOrNull(w, "reduction_expected", row.reduction_expected);
   NumberOrNull(w, "bytes_per_freed_block", row.bytes_per_freed_block());
   w.Field("kept_choice", row.kept_choice);
-  for (const char* end_to_end : {"itl_p99_ratio", "max_concurrency_ratio", "output_error"})
-    w.Key(end_to_end).Null();  // measured on the engine, not here
+  w.Key("itl_p99_ratio").Null();  // these two are the engine's
+  w.Key("max_concurrency_ratio").Null();
+  NumberOrNull(w, "output_error", row.output_error);
   w.EndObject();
 }
 
@@ -91,6 +92,21 @@ void WriteSteady(JsonWriter& w, const SteadyRow& row) {
   w.Field("moves_order_preserving_expected", row.expected_order);
   w.Field("moves_out_of_place", row.out_of_place).Field("blocks_per_seq", row.ours_blocks);
   w.Field("plan_us_p50", row.plan_us_p50).Field("plan_us_p99", row.plan_us_p99).EndObject();
+}
+
+void WriteQuality(JsonWriter& w, const QualityRow& row) {
+  w.BeginObject().Field("policy", row.policy).Field("keep", row.keep);
+  w.Field("prompt", row.prompt).Field("tokens", row.tokens).Field("ppl_full", row.ppl_full);
+  NumberOrNull(w, "ppl_masked", row.ppl_masked);
+  w.Field("ppl_virtual", row.ppl_virtual);
+  NumberOrNull(w, "output_error", row.output_error);
+  NumberOrNull(w, "permutation_error", row.permutation_error);
+  w.Field("flips", row.flips).Field("flips_full", row.flips_full);
+  w.Field("blocks", row.blocks).Field("blocks_full", row.blocks_full);
+  NumberOrNull(w, "needle", row.needle);
+  NumberOrNull(w, "needle_full", row.needle_full);
+  w.Field("needle_tokens", row.needle_tokens);
+  w.EndObject();
 }
 
 }  // namespace
@@ -127,8 +143,29 @@ void PrintSteady(std::span<const SteadyRow> rows) {
   }
 }
 
-std::string ToJson(std::span<const Row> rows, std::span<const SteadyRow> steady, uint64_t seed,
-                   const std::string& command) {
+void PrintQuality(std::span<const QualityRow> rows) {
+  fmt::print("{:<14} {:>4} {:>6} {:>6} | {:>7} {:>7} {:>7} | {:>8} {:>8} | {:>5} {:>5} | ",
+             "policy", "keep", "prompt", "tokens", "full", "masked", "ours", "error", "permut.",
+             "flips", "perm.");
+  fmt::print("{:>6} {:>6} | {:>6} {:>6}\n", "blocks", "full", "needle", "full");
+  for (const QualityRow& row : rows) {
+    fmt::print("{:<14} {:>4.1f} {:>6} {:>6} | {:>7.3f} {:>7} {:>7.3f} | ", row.policy, row.keep,
+               row.prompt, row.tokens, row.ppl_full, OrDash(row.ppl_masked, 3), row.ppl_virtual);
+    const bool referenced = row.ppl_masked >= 0;
+    fmt::print(
+        "{:>8} {:>8} | {:>5} {:>5} | ", referenced ? fmt::format("{:.1e}", row.output_error) : "-",
+        referenced ? fmt::format("{:.1e}", row.permutation_error) : "-",
+        OrDash(referenced ? row.flips : -1.0, 0), OrDash(referenced ? row.flips_full : -1.0, 0));
+    fmt::print("{:>6.0f} {:>6.0f} | {:>6} {:>6}\n", row.blocks, row.blocks_full,
+               OrDash(row.needle, 1), OrDash(row.needle_full, 1));
+  }
+  const QualityRow& first = rows[0];
+  if (first.needle_tokens > 0)
+    fmt::print("needles in prompts of {} tokens{}\n", first.needle_tokens,
+               first.needle_full < 0.8 ? ", of which even full KV finds less than 80 %" : "");
+}
+
+std::string ToJson(const Results& results, uint64_t seed, const std::string& command) {
   const char* const commit = std::getenv("HIDANE_COMMIT");
   JsonWriter w;
   w.BeginObject().Key("meta").BeginObject().Field("tool", "bench/vtoken");
@@ -136,9 +173,11 @@ std::string ToJson(std::span<const Row> rows, std::span<const SteadyRow> steady,
   w.Field("compiler", __VERSION__).Field("cpu", CpuInfo("model name"));
   w.Field("cpu_flags", CpuInfo("flags")).Field("seed", seed).Field("command", command).EndObject();
   w.Key("rows").BeginArray();
-  for (const Row& row : rows) WriteRow(w, row);
+  for (const Row& row : results.rows) WriteRow(w, row);
   w.EndArray().Key("steady").BeginArray();
-  for (const SteadyRow& row : steady) WriteSteady(w, row);
+  for (const SteadyRow& row : results.steady) WriteSteady(w, row);
+  w.EndArray().Key("quality").BeginArray();
+  for (const QualityRow& row : results.quality) WriteQuality(w, row);
   w.EndArray().EndObject();
   return w.Take();
 }

@@ -1,7 +1,9 @@
 #pragma once
 #include <span>
 #include <string>
+#include <vector>
 
+#include "quality.h"
 #include "rows.h"
 #include "steady.h"
 
@@ -11,8 +13,15 @@ namespace hidane::bench {
 /// other.
 void PrintArms(std::span<const Row> rows);
 void PrintSteady(std::span<const SteadyRow> rows);
+void PrintQuality(std::span<const QualityRow> rows);
+
+/// Everything that was measured.
+struct Results {
+  std::vector<Row> rows = {};
+  std::vector<SteadyRow> steady = {};
+  std::vector<QualityRow> quality = {};
+};
 /// All rows with meta data, keys as in the contract of `make bench-vtoken`.
-std::string ToJson(std::span<const Row> rows, std::span<const SteadyRow> steady, uint64_t seed,
-                   const std::string& command);
+std::string ToJson(const Results& results, uint64_t seed, const std::string& command);
 
 }  // namespace hidane::bench

@@ -25,6 +25,7 @@ struct Row {
   double moves = 0, moves_bound = 0, free_tail_bound = 0;  ///< tokens, all units together / units
   double kept_choice = 1;
   double plan_us_p50 = -1, plan_us_p99 = -1;  ///< < 0: this mechanism plans nothing
+  double output_error = -1;                   ///< see QualityRow; < 0: not measured
   bool exact = true;  ///< ours: in every sequence blocks == ceil(L/B) and moves == the bound
 
   double reduction() const { return naive_blocks > 0 ? 1 - blocks / naive_blocks : 0; }
