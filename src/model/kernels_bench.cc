@@ -111,6 +111,50 @@ BENCHMARK(BM_Attention)
     ->Args({0, 1, 1000, 8})
     ->Args({0, 1, 4096, 1});
 
+enum class Asked : uint8_t { kNothing, kMass, kBelow, kLast };
+
+/// One layer's attention of one sequence, and then what a policy asks of it (signal, an Asked; 0:
+/// attention alone): {bf16, rows, length, signal}.
+void BM_AttentionWithSignal(benchmark::State& state) {
+  const bool bf16 = WantsBf16(state, state.range(0));
+  const auto kernels = MakeFastKernels(1, bf16);
+  const auto rows = static_cast<uint32_t>(state.range(1)),
+             length = static_cast<uint32_t>(state.range(2));
+  const auto asked = static_cast<Asked>(state.range(3));
+  constexpr uint32_t kHeads = 9;
+  const KvLayout layout{.layers = 1,
+                        .kv_heads = 3,
+                        .head_dim = 64,
+                        .block_size = 16,
+                        .element_bytes = bf16 ? 2u : 4u};
+  const uint32_t blocks = (length + rows) / layout.block_size + 1;
+  std::vector<BlockId> table;
+  for (uint32_t i = 0; i < blocks; ++i) table.push_back(BlockId(i * 7 % blocks));
+  const AttentionSeq seq{0, rows, length, table};
+  std::vector<std::byte> k(blocks * layout.block_bytes()), v = k;
+  constexpr size_t kWidth = size_t{kHeads} * 64;
+  const std::vector<float> q(size_t{rows} * kWidth, 0.5F);
+  std::vector<float> out(q.size()), lse(size_t{rows} * kHeads), sums(kHeads * (length + rows));
+  SlotSignals signals;
+  signals.stride = length + rows;
+  if (asked == Asked::kMass) signals.mass.sums = sums;
+  if (asked == Asked::kBelow) signals.below.sums = sums;
+  if (asked == Asked::kLast) signals.last = sums;
+  for (auto _ : state) {
+    kernels->Attention({q.data(), kWidth}, kHeads, 0.125F, {&seq, 1}, layout, {k.data(), v.data()},
+                       {out.data(), kWidth}, lse);
+    if (asked != Asked::kNothing)
+      kernels->Signals({q.data(), kWidth}, kHeads, 0.125F, seq, layout, {k.data(), v.data()}, lse,
+                       signals);
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(BM_AttentionWithSignal)
+    ->ArgNames({"bf16", "rows", "length", "signal"})
+    ->ArgsProduct({{1, 0}, {1}, {2048}, {0, 1, 2, 3}})
+    ->ArgsProduct({{1, 0}, {256}, {1792}, {0, 1, 2, 3}})
+    ->Unit(benchmark::kMicrosecond);
+
 /// The inner kernel alone, operands in the nearest cache: {m, panels, k}.
 void BM_GemmBf16(benchmark::State& state) {
   if (!WantsBf16(state, 1)) return;
