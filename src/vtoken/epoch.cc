@@ -39,7 +39,8 @@ Status Epoch::Seal() {
       HIDANE_CHECK_OK(Abort());
       return withdrawn;
     }
-    changes_.push_back({entry.seq, entry.planned ? &entry.plan : nullptr, entry.victims});
+    changes_.push_back({entry.seq, entry.planned ? &entry.plan : nullptr, entry.victims,
+                        entry.planned ? entry.table : entry.seq->table()});
     if (!entry.moves.empty()) groups_.push_back({entry.seq->shape().scope, entry.moves});
   }
   sealed_ = true;
@@ -56,20 +57,25 @@ void Epoch::Remove(SequenceKv& seq) {
   HIDANE_ASSERT(false && "the sequence is not in this epoch");
 }
 
-Status Epoch::Commit() {
-  HIDANE_ASSERT(sealed_);
-  stats_ = {};
+EpochStats Epoch::planned() const {
+  EpochStats stats;
   for (size_t i = 0; i < used_; ++i) {
     const EpochEntry& entry = *entries_[i];
     if (entry.seq == nullptr) continue;
-    ++stats_.sequences;
-    stats_.victims += static_cast<uint32_t>(entry.victims.size());
+    ++stats.sequences;
+    stats.victims += static_cast<uint32_t>(entry.victims.size());
     if (!entry.planned) continue;
-    stats_.moves += entry.moves.size();
-    stats_.moves_bound += entry.plan.moves_bound;
-    stats_.blocks_freed += entry.blocks_left();
-    stats_.blocks_fresh += entry.blocks_taken();
+    stats.moves += entry.moves.size();
+    stats.moves_bound += entry.plan.moves_bound;
+    stats.blocks_freed += entry.blocks_left();
+    stats.blocks_fresh += entry.blocks_taken();
   }
+  return stats;
+}
+
+Status Epoch::Commit() {
+  HIDANE_ASSERT(sealed_);
+  stats_ = planned();
   return End(true);
 }
 

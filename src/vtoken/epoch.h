@@ -18,9 +18,10 @@ struct EpochChange {
   const SequenceKv* seq;              ///< still as before; nullptr: removed meanwhile
   const RelocationPlan* plan;         ///< nullptr: victims were only marked
   std::span<const uint32_t> victims;  ///< [units][n] table slots before the plan, as given
+  std::span<const BlockId> table;     ///< afterwards
 };
 
-/// What a committed epoch did.
+/// What an epoch does.
 struct EpochStats {
   uint32_t sequences = 0, victims = 0;  ///< victims: unit-tokens
   uint64_t moves = 0;                   ///< copied row sets, `moves_bound` and out-of-place ones
@@ -85,6 +86,8 @@ class Epoch {
   /// damaged(): recompute it, or restore a snapshot. (Withdrawn blocks stay unpublished.)
   Status Abort();
 
+  /// Of the open epoch, so far; sequences that were removed don't count.
+  EpochStats planned() const;
   /// Of the last Commit.
   const EpochStats& stats() const { return stats_; }
 

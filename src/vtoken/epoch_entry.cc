@@ -81,14 +81,16 @@ Status EpochEntry::FindUses(BlockPoolAdapter& pool) {
 }
 
 Status EpochEntry::FindHomes(BlockPoolAdapter& pool) {
-  const auto table = std::span(seq->table_).first(plan.blocks);
-  home_.assign(table.begin(), table.end());
+  home_.assign(seq->table_.begin(), seq->table_.begin() + plan.blocks);
   home_.resize(plan.blocks + plan.fresh);
   for (uint32_t b = plan.blocks; b < home_.size(); ++b) HIDANE_CHECK_OK(Take(pool, home_[b]));
   if (frozen_) HIDANE_CHECK_OK(ReplaceFrozen(pool));
   for (const uint32_t b : plan.freed) left_.push_back(seq->table_[b]);
   // The leaf goes first, as from any table.
   std::reverse(left_.begin(), left_.end());
+  table.clear();
+  for (const uint32_t b : plan.kept) table.push_back(home_[b]);
+  table.insert(table.end(), seq->table_.begin() + plan.blocks, seq->table_.end());
   return {};
 }
 
@@ -220,10 +222,7 @@ void EpochEntry::ApplyPlan(std::vector<uint32_t>& scratch) {
       seq->tokens_[u].Apply(plan, u, seq->shape_.block_size, slots, logical, scratch);
     }
   }
-  table_.clear();
-  for (const uint32_t b : plan.kept) table_.push_back(home_[b]);
-  table_.insert(table_.end(), seq->table_.begin() + plan.blocks, seq->table_.end());
-  std::swap(seq->table_, table_);
+  std::swap(seq->table_, table);
   seq->live_.clear();
   seq->waiting_.assign(plan.incoming.begin(), plan.incoming.end());
   seq->active_ = plan.slots - (plan.incoming.empty() ? 0 : 1);

@@ -38,6 +38,7 @@ struct EpochEntry {
   std::vector<LiveSet> live;  ///< [units] with the victims dead
   bool planned = false;
   RelocationPlan plan;
+  std::vector<BlockId> table;   ///< after the plan
   std::vector<SlotMove> moves;  ///< physical: the plan's, and copies out of blocks others read
   uint32_t first_changed = 0;   ///< table block: those before it keep place and contents
   bool loses_victims = false;   ///< moves overwrite what would be read again after an abort
@@ -81,7 +82,6 @@ struct EpochEntry {
   std::vector<BlockId> taken_;     // allocated for this epoch
   std::vector<BlockId> left_;      // leave the sequence at Commit, in this order
   std::vector<BlockId> orphaned_;  // table of a removed sequence
-  std::vector<BlockId> table_;     // the new one
 };
 
 }  // namespace hidane::vtoken

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "base/hash.h"
+#include "vtoken/digest.h"
 
 namespace hidane::vtoken {
 namespace {
@@ -18,7 +18,7 @@ struct Header {
   uint32_t magic = kMagic, version = kVersion;
   uint32_t scope, units, logical_length, live, intact_tokens, zero = 0;
   uint64_t tokens, waiting, policy, rows;  // elements
-  uint64_t checksum;                       // XXH3 of all else, with this field 0
+  uint64_t checksum;                       // digest of all else, with this field 0
 };
 static_assert(sizeof(Header) == 72);
 
@@ -56,7 +56,7 @@ Result<Header> ReadHeader(std::span<const std::byte> bytes) {
 
 uint64_t Checksum(Header header, std::span<const std::byte> rest) {
   header.checksum = 0;
-  return Xxh3(rest.data(), rest.size(), Xxh3(&header, sizeof header));
+  return Digest(rest, Digest(std::as_bytes(std::span(&header, 1))));
 }
 
 }  // namespace
