@@ -9,10 +9,15 @@ LiveSet::LiveSet(uint32_t block_size) : block_size_(block_size) {
 }
 
 void LiveSet::AssignDense(uint32_t slots) {
-  words_.clear();
-  occupancies_.clear();
-  slots_ = count_ = 0;
-  Append(slots);
+  const uint32_t blocks = (slots + block_size_ - 1) / block_size_;
+  words_.assign(slots / 64, ~uint64_t{0});
+  if (slots % 64 != 0) words_.push_back(~uint64_t{0} >> (64 - slots % 64));
+  words_.resize((uint64_t{blocks} * block_size_ + 63) / 64);
+  occupancies_.assign(blocks, static_cast<uint16_t>(block_size_));
+  if (slots % block_size_ != 0) {
+    occupancies_.back() = static_cast<uint16_t>(slots % block_size_);
+  }
+  slots_ = count_ = slots;
 }
 
 void LiveSet::Append(uint32_t n) {

@@ -23,13 +23,6 @@ uint64_t TokensOf(const PlanInput& input) {
 
 }  // namespace
 
-bool RelocationPlan::KeepsOrder() const {
-  for (uint32_t i = 0; i < kept.size(); ++i) {
-    if (kept[i] != i) return false;
-  }
-  return true;
-}
-
 void RelocationPlanner::Plan(const PlanInput& input, RelocationPlan& plan) {
   Decide(input, plan);
   Emit(input, plan);
@@ -37,7 +30,9 @@ void RelocationPlanner::Plan(const PlanInput& input, RelocationPlan& plan) {
 
 void RelocationPlanner::Decide(const PlanInput& input, RelocationPlan& plan) {
   HIDANE_ASSERT(!input.units.empty() && input.incoming <= 1);
-  for (const LiveSet& u : input.units) HIDANE_ASSERT(u.count() == input.units[0].count());
+  for (const LiveSet& u : input.units) {
+    HIDANE_ASSERT(u.count() == input.units[0].count() && u.slots() == input.units[0].slots());
+  }
   const LiveSet& unit = input.units[0];
   const uint32_t size = unit.block_size();
   plan.blocks = unit.blocks();
@@ -143,6 +138,8 @@ void RelocationPlanner::Split(const Top& top, uint32_t tail, uint32_t stay,
   if (last > 0) plan.kept[kept] = tail;
   plan.kept.resize(stay);
   plan.freed.resize(freed);
+  plan.keeps_order = true;
+  for (uint32_t i = 0; i < stay; ++i) plan.keeps_order &= plan.kept[i] == i;
 }
 
 void RelocationPlanner::MarkKept(const RelocationPlan& plan, uint32_t size) {

@@ -34,8 +34,10 @@ struct RelocationPlan {
   uint64_t moves_bound = 0;        ///< fewest moves of any plan; == moves.size()
   uint64_t free_tail_bound = 0;    ///< the same if the last block needed not be dense: smaller
 
+  bool keeps_order = false;
+
   /// True if no block changes its place: only `moves` change what lies where.
-  bool KeepsOrder() const;
+  bool KeepsOrder() const { return keeps_order; }
 };
 
 struct PlanInput {
