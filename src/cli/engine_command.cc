@@ -8,10 +8,13 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/explain_text.h"
+#include "cli/kv_text.h"
 #include "cli/signals.h"
 #include "cli/vocab.h"
 #include "engine/engine.h"
 #include "engine/kv_policy.h"
+#include "load/runner.h"
 #include "model/gguf.h"
 #include "model/model.h"
 #include "serve/serve.h"
@@ -66,6 +69,9 @@ void StopOnSignal(std::stop_source& stop, const std::stop_token& ended) {
 }
 
 Exit Run(Options& options) {
+  if (options.model.empty()) {
+    return Report({Code::kInvalidArgument, "no model to serve", {}}, "pass --model FILE.gguf");
+  }
   if (const Status policy = engine::CheckKvPolicy(options.engine.kv_policy, UINT64_MAX); !policy) {
     return Report(policy.error(), "pass another --kv-policy, --kv-budget or --kv-keep");
   }
@@ -93,6 +99,33 @@ Exit Run(Options& options) {
   return served ? Exit::kDone : Report(served.error(), "pass another --listen address");
 }
 
+/// `hidane engine kv`: a running engine's KV memory as a picture.
+Exit ShowKv(const std::string& url, bool json) {
+  const auto answer = load::Call({.url = url}, "GET", "/hidane/kv");
+  if (!answer) return Report(answer.error(), "pass the --url of a running hidane engine");
+  if (answer->status != 200) {
+    return Report({Code::kUnavailable, ErrorMessage(answer->body), {}}, "is it a hidane engine?");
+  }
+  if (json) {
+    fmt::print("{}\n", answer->body);
+    return Exit::kDone;
+  }
+  const auto text = KvText(answer->body, 100);
+  if (!text) return Report(text.error(), "is it as new as this program?");
+  fmt::print("{}", *text);
+  return Exit::kDone;
+}
+
+void AddKv(CLI::App& engine, Exit& exit) {
+  auto* command = engine.add_subcommand(
+      "kv", "Which tokens of a running engine's requests live, and in how many blocks");
+  auto url = std::make_shared<std::string>("http://127.0.0.1:8000");
+  auto json = std::make_shared<bool>(false);
+  command->add_option("--url", *url, "The engine, http://host:port")->capture_default_str();
+  command->add_flag("--json", *json, "Print the engine's JSON as it is");
+  command->callback([url, json, &exit] { exit = ShowKv(*url, *json); });
+}
+
 }  // namespace
 
 void AddEngine(CLI::App& app, Exit& exit) {
@@ -100,7 +133,7 @@ void AddEngine(CLI::App& app, Exit& exit) {
   auto options = std::make_shared<Options>();
   Options& o = *options;
   command->option_defaults()->always_capture_default();
-  command->add_option("--model", o.model, "GGUF file (llama architecture)")->required();
+  command->add_option("--model", o.model, "GGUF file (llama architecture); required");
   command->add_option("--listen", o.listen, "host:port; port 0 picks a free one");
   command->add_option("--served-model-name", o.served_name,
                       "Name in /v1/models; default: the file's");
@@ -138,8 +171,12 @@ void AddEngine(CLI::App& app, Exit& exit) {
       "Examples:\n"
       "  hidane engine --model SmolLM2-135M-Instruct.Q4_1.gguf --listen 127.0.0.1:8000\n"
       "  hidane engine --model m.gguf --kv-tokens 65536 --threads 16 --precision bf16\n"
-      "  hidane engine --model m.gguf --kv-policy h2o --kv-budget 1024");
-  command->callback([options, &exit] { exit = Run(*options); });
+      "  hidane engine --model m.gguf --kv-policy h2o --kv-budget 1024\n"
+      "  hidane engine kv --url http://127.0.0.1:8000");
+  AddKv(*command, exit);
+  command->callback([options, command, &exit] {
+    if (command->get_subcommands().empty()) exit = Run(*options);
+  });
 }
 
 }  // namespace hidane::cli

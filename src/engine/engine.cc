@@ -43,6 +43,9 @@ class ThreadedEngine final : public Engine {
   }
   void Cancel(SeqId id) override { mailbox_.Post(CancelCommand{id}); }
   void ResetPrefixCache() override { mailbox_.Post(ResetCommand{}); }
+  void ReadKv(std::function<void(KvMap)> done) override {
+    mailbox_.Post(ReadKvCommand{std::move(done)});
+  }
   EngineStats stats() const override { return mailbox_.stats(); }
   const model::ModelInfo& model_info() const override { return info_; }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "engine/kv_map.h"
 #include "model/model.h"
 #include "obs/metrics.h"
 #include "text/text.h"
@@ -118,6 +119,9 @@ class Engine {
   /// Empties the prefix cache and the memory of what it once held, so that a measurement starts
   /// cold. Running requests keep their blocks. Holds for every request submitted later.
   virtual void ResetPrefixCache() = 0;
+  /// Calls `done` on the engine thread, between two steps, with where every token is. It must not
+  /// block. Costs O(live tokens * units).
+  virtual void ReadKv(std::function<void(KvMap)> done) = 0;
   virtual EngineStats stats() const = 0;
   virtual const model::ModelInfo& model_info() const = 0;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/kv_describe.h"
+
 namespace hidane::engine {
 namespace {
 
@@ -69,6 +71,21 @@ void EngineLoop::Do(CancelCommand& command) {
 
 void EngineLoop::Do(ResetCommand&) {
   scheduler_.ResetPrefixCache();
+}
+
+void EngineLoop::Do(ReadKvCommand& command) {
+  evictor_.Join();
+  const sched::KvCache& cache = scheduler_.cache();
+  KvMap map{.block_size = model_->kv_layout().block_size,
+            .blocks = cache.blocks(),
+            .blocks_free = cache.blocks_free(),
+            .blocks_published = cache.blocks_published()};
+  for (const auto& [id, live] : live_) {
+    map.sequences.push_back(DescribeKv(scheduler_.state(id), evictor_.Find(id), map.block_size));
+  }
+  std::sort(map.sequences.begin(), map.sequences.end(),
+            [](const KvSequence& a, const KvSequence& b) { return a.id < b.id; });
+  command.done(std::move(map));
 }
 
 sched::StepTally EngineLoop::Step() {

@@ -37,6 +37,7 @@ class EngineLoop {
   void Do(SubmitCommand& command);
   void Do(CancelCommand& command);
   void Do(ResetCommand& command);
+  void Do(ReadKvCommand& command);
   sched::StepTally Step();
   void CountAdmissions(const sched::StepPlan& plan);
   void Compute(const sched::StepPlan& plan);

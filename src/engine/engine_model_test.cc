@@ -90,6 +90,17 @@ class EngineModelTest : public testing::Test {
     }
   }
 
+  /// The first four under an eviction policy.
+  std::vector<Request> Four(const char* policy) const {
+    std::vector<Request> requests = Sixteen();
+    requests.resize(4);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      requests[i].max_tokens = 20;
+      requests[i].kv_policy = KvPolicy{policy, 32, 1, i % 2 == 0 ? 40u : 0u};
+    }
+    return requests;
+  }
+
   uint64_t Count(const char* metric) {
     return registry_->counter(metric, "", {{"model_name", name_}}).value();
   }
@@ -117,6 +128,34 @@ TEST_F(EngineModelTest, TheSameAloneInABatchChunkedColdWarmAndPreempted) {
   Start({.chunk = 64, .block_size = 1, .kv_blocks = 110, .prefix_cache = false});
   ExpectEqual(alone, RunAll(*engine_, Sixteen()));
   EXPECT_GT(Count("vllm:num_preemptions_total"), 0u);
+}
+
+// Every layer and head loses its own tokens, chosen by sums of attention that the kernels gave.
+TEST_F(EngineModelTest, UnderAPolicyTheSameAloneInABatchChunkedColdWarmAndPreempted) {
+  for (const char* policy : {"h2o", "r-kv"}) {
+    Start({.chunk = 2048, .block_size = 4, .kv_blocks = 512, .prefix_cache = false});
+    std::vector<Answer> alone;
+    for (const Request& request : Four(policy)) {
+      alone.push_back(RunAll(*engine_, {request}).at(0));
+    }
+    EXPECT_GE(Count("hidane_engine_kv_epochs_total"), 3u);
+
+    Start({.chunk = 64, .block_size = 4, .kv_blocks = 512});
+    ExpectEqual(alone, RunAll(*engine_, Four(policy)));  // cold
+    ExpectEqual(alone, RunAll(*engine_, Four(policy)));  // warm
+    EXPECT_GT(Count("vllm:prefix_cache_hits_total"), 0u);
+
+    // An older sequence without a policy grows and pushes them out.
+    std::vector<Request> crowd = Four(policy);
+    crowd.insert(crowd.begin(), crowd[2]);
+    crowd[0].kv_policy.reset();
+    crowd[0].max_tokens = 60;
+    Start({.chunk = 64, .block_size = 4, .kv_blocks = 44, .prefix_cache = false});
+    auto answers = RunAll(*engine_, crowd);
+    answers.erase(answers.begin());
+    ExpectEqual(alone, answers);
+    EXPECT_GT(Count("hidane_engine_kv_saved_total"), 0u);
+  }
 }
 
 }  // namespace

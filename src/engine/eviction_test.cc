@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -204,6 +205,63 @@ TEST(Eviction, BadPoliciesAreRefusedByField) {
   EXPECT_EQ(param({"h2o", 0, 1, 0}), "kv_policy.budget");
   EXPECT_EQ(param({"h2o", 48, 0, 0}), "kv_policy.keep");
   EXPECT_EQ(param({"h2o", 48, 1, 1000}), "kv_policy.shared_prompt");
+}
+
+// B hits A's prompt and has to copy out of it, but no block is free: it leaves with all its K/V,
+// and loses the same tokens when it comes back.
+TEST(Eviction, WithoutABlockToCopyToASequenceWaitsAndLosesTheSame) {
+  Request a = Sixteen("h2o")[0], b = Sixteen("h2o")[2];
+  a.kv_policy.reset();
+  a.max_tokens = 6;
+  b.prompt.resize(88);
+  std::vector<TokenId> alone;
+  {
+    Bench bench({});
+    alone = RunAll(*bench, {b})[0].tokens;
+  }
+  Bench bench({.kv_blocks = 28});
+  Collector collector;
+  ASSERT_TRUE(bench->Submit(a, collector.SinkFor(0, [&](const Answer& answer) {
+    // Its prompt is published now.
+    if (answer.tokens.size() != 1) return;
+    ASSERT_TRUE(bench->Submit(b, collector.SinkFor(1)));
+  })));
+  EXPECT_EQ(collector.WaitFor(1).tokens, alone);
+  EXPECT_EQ(collector.WaitFor(1).events.back().cached_tokens, 80u);
+  EXPECT_EQ(bench.Count("hidane_engine_kv_saved_total"), 1u);
+  EXPECT_EQ(WaitUntilIdle(*bench).kv_blocks_free, 28u);
+}
+
+TEST(Eviction, TheMapShowsWhoLives) {
+  Bench bench({});
+  Collector collector;
+  std::promise<KvMap> promised;
+  auto requests = Sixteen("streaming-llm");
+  requests[1].kv_policy.reset();
+  ASSERT_TRUE(bench->Submit(requests[0], collector.SinkFor(0, [&](const Answer& answer) {
+    if (answer.tokens.size() != 20) return;
+    ASSERT_TRUE(bench->Submit(requests[1], collector.SinkFor(1, [&](const Answer& other) {
+      if (other.tokens.size() == 1)
+        bench->ReadKv([&](KvMap map) { promised.set_value(std::move(map)); });
+    })));
+  })));
+  const KvMap map = promised.get_future().get();
+  for (size_t i = 0; i < 2; ++i) collector.WaitFor(i);
+  ASSERT_EQ(map.sequences.size(), 2u);
+  const KvSequence &with = map.sequences[0], &without = map.sequences[1];
+  EXPECT_EQ(with.policy, "streaming-llm");
+  EXPECT_EQ(with.prompt_tokens, 90u);
+  EXPECT_GE(with.tokens, 110u);
+  EXPECT_EQ(with.slots, 48u);
+  EXPECT_EQ(with.blocks, 13u);   // and one for the next token
+  EXPECT_EQ(with.live[0], 100);  // the sinks
+  EXPECT_EQ(with.live[5], 0);
+  EXPECT_EQ(with.live.back(), 100);
+  EXPECT_GE(with.blocks_unmoved, 12u);
+  EXPECT_EQ(without.policy, "none");
+  EXPECT_EQ(without.slots, without.tokens);
+  EXPECT_EQ(without.live, std::vector<uint8_t>(without.blocks, 100));
+  EXPECT_EQ(map.blocks - map.blocks_free, with.blocks + without.blocks);
 }
 
 TEST(Eviction, ALongAnswerFitsWhereItsBudgetDoes) {

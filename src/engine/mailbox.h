@@ -1,6 +1,7 @@
 #pragma once
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <utility>
 #include <variant>
@@ -22,7 +23,10 @@ struct CancelCommand {
   SeqId id;
 };
 struct ResetCommand {};
-using Command = std::variant<SubmitCommand, CancelCommand, ResetCommand>;
+struct ReadKvCommand {
+  std::function<void(KvMap)> done;
+};
+using Command = std::variant<SubmitCommand, CancelCommand, ResetCommand, ReadKvCommand>;
 
 /// What the other threads tell the engine thread, in order, and the stats that it shows them.
 /// Thread-safe; nobody waits for a step, only the engine thread waits, for work.

@@ -87,6 +87,7 @@ net::Task<> Api::Handle(net::Exchange& x) {
       {"GET", "/health", &Api::Health},
       {"GET", "/metrics", &Api::Metrics},
       {"POST", "/reset_prefix_cache", &Api::ResetPrefixCache},
+      {"GET", "/hidane/kv", &Api::Kv},
   };
   std::string_view method = x.head().method;
   if (method == "HEAD") method = "GET";
@@ -136,6 +137,13 @@ net::Task<> Api::Health(net::Exchange& x) {
 
 net::Task<> Api::Metrics(net::Exchange& x) {
   return Reply(x, 200, kExposition, registry_.Scrape());
+}
+
+net::Task<> Api::Kv(net::Exchange& x) {
+  Inbox<engine::KvMap> answers(x.loop());
+  engine_.ReadKv([sender = answers.sender()](engine::KvMap map) { sender.Send(std::move(map)); });
+  const auto maps = co_await answers.Receive();
+  co_await Json(x, KvBody(maps.front()));
 }
 
 net::Task<> Api::ResetPrefixCache(net::Exchange& x) {

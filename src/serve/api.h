@@ -47,6 +47,7 @@ class Api {
   net::Task<> Health(net::Exchange& x);
   net::Task<> Metrics(net::Exchange& x);
   net::Task<> ResetPrefixCache(net::Exchange& x);
+  net::Task<> Kv(net::Exchange& x);
 
   /// Reads and checks the body; kNotFound for another model's name.
   net::Task<Result<ApiRequest>> Read(net::Exchange& x, Endpoint endpoint);

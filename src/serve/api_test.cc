@@ -39,6 +39,7 @@ class FakeEngine final : public engine::Engine {
     sink_ = nullptr;
   }
   void ResetPrefixCache() override { ++resets; }
+  void ReadKv(std::function<void(engine::KvMap)> done) override { done(map); }
   engine::EngineStats stats() const override { return {.kv_blocks = 4, .block_size = 16}; }
   const model::ModelInfo& model_info() const override { return info_; }
 
@@ -66,6 +67,7 @@ class FakeEngine final : public engine::Engine {
   std::vector<Event> script;
   engine::Request last;
   std::vector<SeqId> cancelled;
+  engine::KvMap map;
   int resets = 0;
 
  private:
@@ -335,6 +337,8 @@ TEST_F(ApiTest, SmallRoutes) {
               HasSubstr(R"("tokens":[97,)"));
   EXPECT_EQ(Call("POST", "/detokenize", R"({"tokens":[97,195]})")->answer,
             "{\"prompt\":\"a\uFFFD\"}");
+  engine_.map.sequences.emplace_back().live = {100, 7};
+  EXPECT_THAT(Call("GET", "/hidane/kv", "")->answer, HasSubstr(R"("live":[100,7])"));
   EXPECT_EQ(Call("POST", "/reset_prefix_cache", "")->response.status, 200);
   EXPECT_EQ(engine_.resets, 1);
 }

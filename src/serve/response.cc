@@ -201,6 +201,34 @@ std::string ModelsBody(std::string_view model_id, uint32_t context_length, int64
   return w.Take();
 }
 
+std::string KvBody(const engine::KvMap& map) {
+  JsonWriter w;
+  w.BeginObject()
+      .Field("block_size", map.block_size)
+      .Field("blocks", map.blocks)
+      .Field("blocks_free", map.blocks_free)
+      .Field("blocks_published", map.blocks_published)
+      .Key("sequences")
+      .BeginArray();
+  for (const engine::KvSequence& seq : map.sequences) {
+    w.BeginObject()
+        .Field("id", seq.id.value())
+        .Field("policy", seq.policy)
+        .Field("running", seq.running)
+        .Field("prompt_tokens", seq.prompt_tokens)
+        .Field("tokens", seq.tokens)
+        .Field("slots", seq.slots)
+        .Field("blocks", seq.blocks)
+        .Field("blocks_unmoved", seq.blocks_unmoved)
+        .Key("live")
+        .BeginArray();
+    for (const uint8_t percent : seq.live) w.Number(uint32_t{percent});
+    w.EndArray().EndObject();
+  }
+  w.EndArray().EndObject();
+  return w.Take();
+}
+
 std::string TokenizeBody(std::span<const TokenId> tokens, uint32_t context_length) {
   JsonWriter w;
   w.BeginObject().Field("count", tokens.size()).Field("max_model_len", context_length);

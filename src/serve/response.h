@@ -51,6 +51,8 @@ class ResponseWriter {
 
 /// Bodies of the small endpoints.
 std::string ModelsBody(std::string_view model_id, uint32_t context_length, int64_t created_unix_s);
+/// Body of /hidane/kv.
+std::string KvBody(const engine::KvMap& map);
 std::string TokenizeBody(std::span<const TokenId> tokens, uint32_t context_length);
 std::string DetokenizeBody(std::string_view text);
 
