@@ -149,6 +149,7 @@ TEST_F(CApiTest, AFreedSequenceIsUnknownForever) {
 TEST_F(CApiTest, AFullPoolIsNotAnError) {
   EXPECT_EQ(Grow(65), HIDANE_VT_NO_BLOCKS);
   EXPECT_EQ(Info().table_blocks, 0u);
+  EXPECT_EQ(Grow(UINT32_MAX), HIDANE_VT_INVALID);  // no count of slots may overflow
   EXPECT_EQ(Grow(64), HIDANE_VT_OK);
 }
 

@@ -10,7 +10,8 @@
 namespace hidane::vtoken {
 
 SequenceKv::SequenceKv(const SequenceShape& shape) : shape_(shape) {
-  HIDANE_ASSERT(shape.units >= 1 && shape.block_size >= 1 && shape.block_size <= UINT16_MAX);
+  HIDANE_ASSERT(shape.units >= 1 && shape.units <= kUnitsMax && shape.block_size >= 1 &&
+                shape.block_size <= UINT16_MAX);
 }
 
 bool SequenceKv::live(uint32_t unit, uint32_t slot) const {
@@ -27,7 +28,7 @@ Status SequenceKv::Usable() const {
 
 Status SequenceKv::Adopt(std::span<const BlockId> blocks, uint32_t tokens) {
   HIDANE_CHECK_OK(Usable());
-  if (!table_.empty() || logical_ > 0 || blocks.size() < BlocksOf(tokens)) {
+  if (!table_.empty() || logical_ > 0 || tokens > kTokensMax || blocks.size() < BlocksOf(tokens)) {
     return Fail(Code::kInvalidArgument,
                 fmt::format("{} tokens in {} blocks, by a sequence that holds {}", tokens,
                             blocks.size(), table_.size()));
@@ -53,6 +54,9 @@ Status SequenceKv::Reserve(BlockPoolAdapter& pool, uint32_t n) {
   if (!waiting_.empty() && n != 1) {
     return Fail(Code::kInvalidArgument, fmt::format("{} tokens, and a slot waits for one", n));
   }
+  if (n > kTokensMax - logical_) {
+    return Fail(Code::kInvalidArgument, fmt::format("{} tokens after {}", n, logical_));
+  }
   const size_t before = table_.size();
   while (table_.size() < BlocksOf(active_ + n)) {
     auto block = pool.Allocate();
@@ -76,7 +80,8 @@ Status SequenceKv::Trim(BlockPoolAdapter& pool) {
 
 Status SequenceKv::Append(uint32_t n) {
   HIDANE_CHECK_OK(Usable());
-  if (must_own_ || (!waiting_.empty() && n != 1) || BlocksOf(active_ + n) > table_.size()) {
+  if (must_own_ || (!waiting_.empty() && n != 1) || n > kTokensMax - logical_ ||
+      BlocksOf(active_ + n) > table_.size()) {
     return Fail(Code::kInvalidArgument, fmt::format("{} tokens that were not reserved", n));
   }
   for (uint32_t u = 0; u < live_.size(); ++u) {

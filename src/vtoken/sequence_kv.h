@@ -23,7 +23,7 @@ enum class Mode : uint8_t {
 struct SequenceShape {
   uint32_t block_size = 16;        ///< B, slots in a block; 1..65535
   Scope scope = Scope::kSequence;  ///< what has its own victims
-  uint32_t units = 1;              ///< UnitCount of the scope; >= 1
+  uint32_t units = 1;              ///< UnitCount of the scope; 1..kUnitsMax
   Mode mode = Mode::kExact;
 };
 

@@ -64,7 +64,8 @@ uint64_t Checksum(Header header, std::span<const std::byte> rest) {
 Status Validate(const Snapshot& s) {
   const uint64_t all = uint64_t{s.units} * s.live;
   const bool sizes =
-      s.units > 0 && (s.tokens.empty() || s.tokens.size() == all) &&
+      s.units > 0 && s.units <= kUnitsMax && s.logical_length <= kTokensMax &&
+      (s.tokens.empty() || s.tokens.size() == all) &&
       (s.waiting.empty() || (s.waiting.size() == s.units && s.tokens.size() == all)) &&
       s.intact_tokens <= s.live && s.live <= s.logical_length &&
       (!s.tokens.empty() || s.live == s.logical_length || all == 0);

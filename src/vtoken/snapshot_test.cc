@@ -39,6 +39,10 @@ TEST(SnapshotTest, RefusesWhatContradictsItself) {
   snapshot.units = 0;
   EXPECT_FALSE(Validate(snapshot));
   EXPECT_FALSE(Decode(Encode(snapshot)));
+  snapshot = {.units = kUnitsMax + 1};  // nothing of a billion units
+  EXPECT_FALSE(Validate(snapshot));
+  snapshot = {.logical_length = kTokensMax + 1, .live = kTokensMax + 1};
+  EXPECT_FALSE(Validate(snapshot));
 }
 
 RC_GTEST_PROP(SnapshotProps, AnyChangedByteIsNoticed, ()) {
