@@ -17,6 +17,8 @@ COMPACT_FROM = 120_000
 CONTEXT_STEP = 20_000
 POINTS = (0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1)
 FEW_POINTS = (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1)
+THINK_MAX = 30  # longer pauses are all alike: the scenario cuts them
+THINK_LAGS = range(1, 11)
 STRATA = (0.1, 0.25, 0.5, 0.75, 0.9, 1)  # of sessions by their turns
 
 
@@ -99,6 +101,19 @@ def added_by_context(added):
     return "{" + ", ".join(f"{{{p:.4g}, {value:.3g}}}" for p, value in points) + "}", len(points)
 
 
+def think_correlation(sessions):
+    """Of the cut think times of a session's turns, mean over some lags."""
+    thinks = [[min(r.get("think_time", 0), THINK_MAX) for r in turns[1:]] for _, turns in sessions]
+    every = [t for session in thinks for t in session]
+    mean = sum(every) / len(every)
+    variance = sum((t - mean) ** 2 for t in every) / len(every)
+    lags = []
+    for lag in THINK_LAGS:
+        products = [(a - mean) * (b - mean) for t in thinks for a, b in zip(t, t[lag:])]
+        lags.append(sum(products) / len(products) / variance)
+    return sum(lags) / len(lags)
+
+
 def strata(sessions):
     by_turns = sorted(sessions, key=lambda s: len(s[1]))
     begin = 0
@@ -138,6 +153,9 @@ inline constexpr Table kTurns = {{{table([len(t) for _, t in sessions], POINTS)}
 inline constexpr Table kStaticTokens = {{{table([k1 for k1, _ in sessions], POINTS)}}};
 inline constexpr Table kOutputTokens = {{{table(facts.out, POINTS)}}};
 inline constexpr Table kThinkSeconds = {{{table(facts.think, POINTS)}}};
+/// Share of the turns before which a session pauses as it usually does: the square root of the
+/// correlation of its pauses, those over {THINK_MAX} s taken as {THINK_MAX} s, {THINK_LAGS[0]} to {THINK_LAGS[-1]} turns apart.
+inline constexpr double kThinkUsual = {think_correlation(sessions) ** 0.5:.3f};
 /// Tokens that a turn adds beside the answer before it.
 inline constexpr Table kAddedTokens = {{{table(facts.added, POINTS)}}};
 

@@ -1,7 +1,6 @@
 #include "admission/working_set.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/assert.h"
 
@@ -192,6 +191,7 @@ void WorkingSet::Yield(Where member, TimePoint now) {
   if (--prefix->second.users == 0) prefixes_.erase(prefix);
   entered_[static_cast<size_t>(member->cls)].erase(member->entered);
   shares_.Holds(*member->tenant, -1, -int64_t{member->context()}, now);
+  if (member->key != 0 && left_.size() < kLeftMax) left_.push_back(member->key);
   if (member->turns > 1) typical_gap_ += (member->usual_gap - typical_gap_) / 16;
   Forget(member, inside_);
 }

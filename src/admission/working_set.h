@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <list>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "admission/drain_rate.h"
@@ -16,8 +17,8 @@
 namespace hidane::admission {
 
 struct Params {
-  double fill = 0.85;             ///< of the pool's KV that the working set may take
-  double entry_fill = 0.80;       ///< up to which newcomers are let in: the rest is for growth
+  double fill = 0.93;             ///< of the pool's KV that the working set may take
+  double entry_fill = 0.88;       ///< up to which newcomers are let in: the rest is for growth
   uint32_t quantum_turns = 20;    ///< then a place is yielded to those in line; 0: never
   IdleRule idle{};                ///< when a conversation's next turn is no longer expected
   uint32_t oldest_every = 8;      ///< each such place goes to who has waited longest, >= 1
@@ -63,6 +64,9 @@ class WorkingSet {
   void Tick(TimePoint now);
   /// Turns that waited and may go now, in order. Empties the list.
   std::vector<Ticket> TakeLetIn();
+  /// Conversations that gave their place up since, in order: for placement, which may give their
+  /// memory away. Empties the list, which holds at most kLeftMax.
+  std::vector<uint64_t> TakeLeft() { return std::exchange(left_, {}); }
 
   /// As it stands now, for a client that waits. REQUIRES: the ticket is in line.
   Verdict Waiting(Ticket ticket, TimePoint now);
@@ -109,6 +113,8 @@ class WorkingSet {
     uint32_t tokens = 0;
   };
 
+  static constexpr size_t kLeftMax = 65'536;
+
   Params params_;
   uint64_t limit_ = UINT64_MAX;
   uint64_t entry_limit_ = UINT64_MAX;
@@ -124,6 +130,7 @@ class WorkingSet {
   Tickets tickets_;
   uint32_t waiting_turns_ = 0;
   std::vector<Ticket> let_in_;
+  std::vector<uint64_t> left_;
   Duration typical_gap_;
 };
 

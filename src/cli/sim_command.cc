@@ -33,6 +33,7 @@ struct Options {
   std::string scenario = "seed", tails = "on", eviction = "lru", deltas, json, html;
   std::vector<std::string> working_sets;
   std::vector<uint32_t> quantums = {20};
+  bool session_ids = false;
 };
 
 std::vector<SimCell> JobsOf(const std::vector<sim::Cell>& cells) {
@@ -62,7 +63,8 @@ CommonOptions CommonOf(const Options& options) {
           .seeds = matrix.full ? sim::kFullSeeds : 1,
           .requests = matrix.requests,
           .working_sets = options.working_sets,
-          .quantums = options.quantums};
+          .quantums = options.quantums,
+          .session_ids = options.session_ids};
 }
 
 Result<std::vector<SimCell>> CellsOf(const Options& options) {
@@ -165,6 +167,8 @@ void AddOptions(CLI::App& command, Options& o) {
       ->check(CLI::IsMember({"on", "off"}));
   command.add_option("--quantum", o.quantums,
                      "Turns until a place in the working set is yielded; 0: never");
+  command.add_flag("--session-ids", o.session_ids,
+                   "Admission knows conversations by their clients' word, not by prefix");
   command.add_option("--tails", o.tails, "Prompts' ends stay in the engines' LRU caches: on, off")
       ->check(CLI::IsMember({"on", "off"}));
   command

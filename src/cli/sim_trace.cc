@@ -86,6 +86,7 @@ void AddCells(const std::vector<sim::ReplayRun>& runs, const CommonOptions& comm
 std::vector<sim::ReplayRun> EachSeed(sim::ReplayRun run, const CommonOptions& common) {
   run.gpu = common.gpu;
   run.deltas = common.deltas;
+  run.session_ids = common.session_ids;
   run.eviction = common.eviction;
   std::vector<sim::ReplayRun> runs(common.seeds, run);
   for (uint32_t i = 0; i < common.seeds; ++i) runs[i].replay.seed = common.seed + i;

@@ -38,6 +38,7 @@ struct CommonOptions {
   uint64_t requests = 0;                  ///< 0: the scenario's own
   std::vector<std::string> working_sets;  ///< `on`, `off`; empty: `off`
   std::vector<uint32_t> quantums = {20};  ///< where it is on; 0: no rotation
+  bool session_ids = false;               ///< where it is on
 };
 
 /// The kinds of admission that are asked for; nullopt: none.

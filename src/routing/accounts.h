@@ -65,15 +65,22 @@ class Accounts {
   bool HasRoom(const Account& account, uint64_t tokens) const {
     return account.member.takes_new && account.assigned() + tokens <= Limit(account);
   }
+  using Filled = std::vector<std::pair<double, const Account*>>;  ///< with the share filled
   /// Of the accounts with room for `need(account)` tokens more, up to `most` that would be least
   /// filled with them, in that order; ties by id. O(workers).
   template <class Need>
-  std::vector<std::pair<double, const Account*>> Roomiest(size_t most, Need&& need) const {
-    std::vector<std::pair<double, const Account*>> best;
+  Filled Roomiest(size_t most, Need&& need) const {
+    return LeastFilled(most, need,
+                       [this](const Account& a, uint64_t tokens) { return HasRoom(a, tokens); });
+  }
+  /// The same of the accounts that `may(account, tokens)` take them.
+  template <class Need, class May>
+  Filled LeastFilled(size_t most, Need&& need, May&& may) const {
+    Filled best;
     best.reserve(most + 1);
     for (const Account& a : accounts_) {
       const uint64_t tokens = need(a);
-      if (!HasRoom(a, tokens)) continue;
+      if (!may(a, tokens)) continue;
       const double fill = Fill(a, tokens);
       if (best.size() == most && fill >= best.back().first) continue;
       const auto at =

@@ -90,7 +90,6 @@ void Conversations::Serve(const Turn& turn, TimePoint now) {
   const bool goes_on = turn.has_history;
   Learn(turn.k1, goes_on, turn.tokens);
   if (known != nullptr && goes_on) LearnGap(Seconds(now - talk.seen));
-  const bool moved = talk.worker != turn.worker;
   talk.k1 = turn.k1;
   talk.worker = turn.worker;
   talk.tokens = turn.tokens;
@@ -99,24 +98,33 @@ void Conversations::Serve(const Turn& turn, TimePoint now) {
     Remember(turn.k2, talk);
     return;
   }
-  Tell(turn.k2, talk, moved, now);
+  Tell(turn.k2, talk, turn.tokens);
   Put(turn.k2, talk);
 }
 
-// Others hear where it lives, and again when it has grown much or they might give it up.
-void Conversations::Tell(uint64_t k2, Talk& talk, bool moved, TimePoint now) {
-  const bool grown = talk.tokens > 2 * uint64_t{talk.told};
-  const bool stale = Seconds(now - talk.told_at) > idle_s() / 2;
-  if (!moved && talk.stamp.epoch != 0 && !grown && !stale) return;
+// Others hear of each turn: accounts that lag behind misplace the next conversation.
+void Conversations::Tell(uint64_t k2, Talk& talk, uint32_t tokens) {
   talk.stamp = log_.Next();
-  talk.told = talk.tokens;
-  talk.told_at = now;
   log_.Push({.key = k2,
              .k1 = talk.k1,
              .worker = talk.worker,
              .stamp = talk.stamp,
-             .tokens = talk.tokens,
+             .tokens = tokens,
              .kind = Delta::Kind::kConversation});
+}
+
+void Conversations::Leave(uint64_t k2) {
+  const Talk* const known = counted_.Find(k2);
+  if (known == nullptr) return;
+  Talk talk = *known;
+  Tell(k2, talk, 0);
+  Drop(k2, talk);
+}
+
+void Conversations::Drop(uint64_t k2, const Talk& talk) {
+  Count(talk, false);
+  Remember(k2, talk);
+  counted_.Erase(k2);
 }
 
 void Conversations::Release(TimePoint now) {
@@ -124,9 +132,7 @@ void Conversations::Release(TimePoint now) {
   while (!counted_.empty()) {
     const auto& [k2, talk] = counted_.oldest();
     if (Seconds(now - talk.seen) < idle) return;
-    Count(talk, false);
-    Remember(k2, talk);
-    counted_.Erase(k2);
+    Drop(k2, Talk(talk));
   }
 }
 
@@ -142,12 +148,13 @@ void Conversations::Merge(const Delta& delta, TimePoint now) {
   const Talk* const known = Find(delta.key);
   Talk talk = known != nullptr ? *known : Talk{};
   if (delta.stamp <= talk.stamp) return;
+  if (delta.tokens == 0 && talk.counted) Drop(delta.key, talk);
   talk.k1 = delta.k1;
   talk.worker = delta.worker;
   talk.stamp = delta.stamp;
+  talk.seen = now;
+  if (delta.tokens == 0) return Remember(delta.key, talk);
   talk.tokens = delta.tokens;
-  talk.told = delta.tokens;
-  talk.seen = talk.told_at = now;
   Put(delta.key, talk);
 }
 
@@ -157,7 +164,7 @@ void Conversations::AppendSnapshot(std::vector<Delta>& out) const {
                    .k1 = talk.k1,
                    .worker = talk.worker,
                    .stamp = talk.stamp,
-                   .tokens = talk.told,
+                   .tokens = talk.tokens,
                    .kind = Delta::Kind::kConversation});
   }
 }

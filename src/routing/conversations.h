@@ -30,10 +30,8 @@ class Conversations {
     uint64_t worker = 0;  ///< key of the one that served it last
     Stamp stamp;          ///< of `worker`, as gateways tell each other
     uint32_t tokens = 0;  ///< behind the static prefix, at its last turn
-    uint32_t told = 0;    ///< tokens when others heard of it last
     bool counted = false;
     TimePoint seen{};
-    TimePoint told_at{};
   };
   /// nullptr: never seen, or long ago.
   const Talk* Find(uint64_t k2) const;
@@ -55,6 +53,8 @@ class Conversations {
   /// Some counted conversation of prefix `k1` lives there.
   bool LiveAt(uint64_t k1, uint64_t worker) const { return live_.contains(Pair(k1, worker)); }
 
+  /// No turn is expected of it for now: it leaves the account at once, and others hear of it.
+  void Leave(uint64_t k2);
   /// Takes the ones out of the accounts that are not heard of any more. About once a second.
   void Release(TimePoint now);
   double idle_s() const;  ///< how long one is held
@@ -79,8 +79,9 @@ class Conversations {
   void LearnGap(double gap_s);
   void Count(const Talk& talk, bool add);
   void Put(uint64_t k2, const Talk& talk);
+  void Drop(uint64_t k2, const Talk& talk);
   void Remember(uint64_t k2, Talk talk);
-  void Tell(uint64_t k2, Talk& talk, bool moved, TimePoint now);
+  void Tell(uint64_t k2, Talk& talk, uint32_t tokens);
 
   Accounts& accounts_;
   DeltaLog& log_;

@@ -81,6 +81,30 @@ TEST(ConversationsTest, TheyLeaveTheAccountWhenTheyIdleLongerThanTurnsUsuallyTak
   EXPECT_EQ(t.Held(0), 1'200u);
 }
 
+TEST(ConversationsTest, OneThatLeavesIsInNoAccountAndOthersHearOfIt) {
+  Talks t, other;
+  t.Serve(1, 0, 1'000, true);
+  t.Serve(2, 0, 500, true);
+  t.talks.Leave(1);
+  t.talks.Leave(77);
+  EXPECT_EQ(t.Held(0), 500u);
+  EXPECT_EQ(t.talks.Find(1)->worker, 1u) << "it may come back";
+  const auto deltas = t.log.Take();
+  for (const Delta& delta : deltas) other.talks.Merge(delta, At(1));
+  EXPECT_EQ(other.Held(0), 500u);
+  EXPECT_EQ(other.talks.Find(1)->worker, 1u);
+  for (const Delta& delta : deltas) other.talks.Merge(delta, At(2));
+  EXPECT_EQ(other.Held(0), 500u) << "told twice, and in whichever order";
+  t.Serve(1, 0, 1'200, true);
+  EXPECT_EQ(t.Held(0), 1'700u);
+}
+
+TEST(ConversationsTest, EachTurnOfOneThatCountsIsTold) {
+  Talks t, other;
+  for (uint32_t turn = 0; turn < 5; ++turn) t.Serve(1, 0, 1'000 + 100 * turn, true);
+  EXPECT_EQ(t.log.Take().size(), 5u);
+}
+
 TEST(ConversationsTest, AWorkerThatComesBackHoldsWhatIsStillThere) {
   Talks t;
   t.Serve(1, 0, 1'000, true);

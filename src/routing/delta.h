@@ -26,7 +26,8 @@ struct Delta {
   uint64_t k1 = 0;      ///< kConversation: its prefix
   uint64_t worker = 0;  ///< hash of the worker's name
   Stamp stamp;
-  uint32_t tokens = 0;  ///< size as the sender estimates it, for a receiver that never saw it
+  /// Size as the sender estimates it; kConversation: 0 when no turn of it is expected for now.
+  uint32_t tokens = 0;
   Kind kind = Kind::kPlace;
   friend bool operator==(const Delta&, const Delta&) = default;
 };

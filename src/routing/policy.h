@@ -54,6 +54,9 @@ class Policy {
   /// against the worker's memory for longer than the request runs.
   virtual uint32_t Commit(const Query& /*query*/, const Choice& /*choice*/) { return 0; }
 
+  /// No turn of the conversation is expected for now: its history needs no memory.
+  virtual void LeaveConversation(uint64_t /*k2*/) {}
+
   /// Members, their memory or their health changed; also called about once a second.
   virtual void OnMembers(WorkerSpan /*workers*/, TimePoint /*now*/) {}
 

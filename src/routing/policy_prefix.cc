@@ -29,6 +29,7 @@ class PrefixPolicy final : public Policy {
   }
   uint32_t Commit(const Query& query, const Choice& choice) override;
 
+  void LeaveConversation(uint64_t k2) override { talks_.Leave(k2); }
   void OnMembers(WorkerSpan workers, TimePoint now) override;
   Placed placed_at(WorkerId id) const override {
     const Account* const account = accounts_.Find(id);

@@ -39,7 +39,7 @@ Choice PrefixChoice::Make(std::vector<Candidate>& considered) {
   const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
   const Account* const at = talk != nullptr ? accounts_.FindKey(talk->worker) : nullptr;
   WorkerState* const last = at != nullptr ? FindWorker(workers_, at->member.id) : nullptr;
-  if (last != nullptr && query_.MayTake(*last)) return Continue(last, considered);
+  if (last != nullptr && query_.MayTake(*last)) return Continue(*talk, last, considered);
   if (query_.has_history() || talks_.GoOn(query_.prompt.k1())) return Settle(considered);
   return Balance(considered);
 }
@@ -72,15 +72,15 @@ Choice PrefixChoice::Settle(std::vector<Candidate>& considered) const {
 }
 
 // It stays unless another worker with room for its history is cheaper though it computes it anew.
-Choice PrefixChoice::Continue(WorkerState* last, std::vector<Candidate>& considered) const {
+Choice PrefixChoice::Continue(const Conversations::Talk& talk, WorkerState* last,
+                              std::vector<Candidate>& considered) const {
   Consider(last, considered);
-  if (Overfull(*last)) {
-    std::vector<Candidate> others;
-    ConsiderRoomiest(query_.prompt_tokens - query_.k1_tokens, 0.5, others);
-    considered.insert(considered.end(), others.begin(), others.end());
-    if (!others.empty()) return {Cheapest(others).worker, Rule::kBalance};
-  }
   const Candidate here = considered.front();
+  if (query_.has_history() && here.cached_tokens < query_.prompt_tokens / 2) {
+    if (const Choice emptier = Emptier(talk, *last, considered); emptier.worker != nullptr) {
+      return emptier;
+    }
+  }
   if (here.ttft.wait + here.ttft.kv_wait <= params_.near_tie_s) return {last, Rule::kSticky};
   const uint64_t own = query_.prompt_tokens - query_.k1_tokens;
   if (query_.has_history()) {
@@ -94,10 +94,22 @@ Choice PrefixChoice::Continue(WorkerState* last, std::vector<Candidate>& conside
   return {best.worker, best.worker == last ? Rule::kSticky : Rule::kBalance};
 }
 
-// More lives there than fits: one history computed anew elsewhere, or histories evicted for good.
-bool PrefixChoice::Overfull(const WorkerState& worker) const {
-  const Account& account = *accounts_.Find(worker.spec.id);
-  return query_.has_history() && account.assigned() > Accounts::Assignable(account);
+// Most of its history has to be computed anew wherever it goes, so it goes where it evicts least.
+Choice PrefixChoice::Emptier(const Conversations::Talk& talk, const WorkerState& last,
+                             std::vector<Candidate>& considered) const {
+  constexpr double kAlike = 0.25;
+  const uint64_t own = query_.prompt_tokens - query_.k1_tokens;
+  const uint64_t held = talk.counted ? std::min<uint64_t>(own, talk.tokens) : 0;
+  const double stays = Accounts::Fill(*accounts_.Find(last.spec.id), own - held);
+  const auto need = [&](const Account& a) { return Needed(a, own); };
+  const auto may = [&](const Account& a, uint64_t tokens) {
+    return a.member.takes_new && a.assigned() + tokens <= Accounts::Assignable(a) &&
+           Accounts::Fill(a, tokens) < stays;
+  };
+  std::vector<Candidate> others;
+  ConsiderAlike(accounts_.LeastFilled(params_.compare_max, need, may), kAlike, own, others);
+  considered.insert(considered.end(), others.begin(), others.end());
+  return others.empty() ? Choice{} : Choice{Cheapest(others).worker, Rule::kBalance};
 }
 
 Choice PrefixChoice::Balance(std::vector<Candidate>& considered) const {
@@ -135,8 +147,14 @@ bool PrefixChoice::Consider(const WorkerState* worker, std::vector<Candidate>& c
   return true;
 }
 
-// Where another gateway sent the prefix, this one's index knows nothing of it.
+// What another gateway sent there, this one's index knows nothing of: the conversation's last turn,
+// or its prefix.
 uint32_t PrefixChoice::WarmedElsewhere(const WorkerState& worker) const {
+  const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
+  if (talk != nullptr && talk->counted && talk->worker == worker.key &&
+      talk->stamp.replica != params_.replica) {
+    return query_.k1_tokens + talk->tokens;
+  }
   if (everywhere_ || worker.index.Find(query_.prompt).blocks > 0) return 0;
   const Account* const account = accounts_.Find(worker.spec.id);
   if (account == nullptr) return 0;
@@ -155,15 +173,20 @@ uint64_t PrefixChoice::Needed(const Account& account, uint64_t tokens) const {
   return tokens + (IsHome(account.member.id) ? 0 : query_.k1_tokens);
 }
 
-// Workers with room for `tokens` of history, those within `within` of it of the least filled.
+// Workers with room for `tokens` of history, those that would be filled alike.
 void PrefixChoice::ConsiderRoomiest(uint64_t tokens, double within,
                                     std::vector<Candidate>& considered) const {
-  const auto roomiest =
-      accounts_.Roomiest(params_.compare_max, [&](const Account& a) { return Needed(a, tokens); });
-  for (const auto& [fill, account] : roomiest) {
+  const auto need = [&](const Account& a) { return Needed(a, tokens); };
+  ConsiderAlike(accounts_.Roomiest(params_.compare_max, need), within, tokens, considered);
+}
+
+// The least filled, and those within a share `within` of `tokens` of it.
+void PrefixChoice::ConsiderAlike(const Accounts::Filled& accounts, double within, uint64_t tokens,
+                                 std::vector<Candidate>& considered) const {
+  for (const auto& [fill, account] : accounts) {
     const double slack =
         within * static_cast<double>(tokens) / static_cast<double>(account->member.capacity_tokens);
-    if (fill > roomiest.front().first + slack) break;
+    if (fill > accounts.front().first + slack) break;
     Consider(FindWorker(workers_, account->member.id), considered);
   }
 }

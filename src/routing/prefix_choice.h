@@ -16,7 +16,8 @@ bool LivesEverywhere(const Query& query, const WorkerState& any, const Placement
 /// One decision of the policy `prefix`: reads the tables, changes nothing. Lives for one call.
 ///
 ///     prefix without a home ------------------> where it fits (kPlaced)
-///     conversation with a home ---------------> stays, unless another is cheaper by far
+///     conversation with a home ---------------> stays, unless another is cheaper by far, or most
+///                                               of its history is gone there anyway
 ///     conversation that will go on -----------> where its history has room
 ///     anything else --------------------------> the cheapest home, or a new one on spare memory
 ///
@@ -31,7 +32,10 @@ class PrefixChoice {
  private:
   Choice Place(std::vector<Candidate>& considered) const;
   Choice Settle(std::vector<Candidate>& considered) const;
-  Choice Continue(WorkerState* last, std::vector<Candidate>& considered) const;
+  Choice Continue(const Conversations::Talk& talk, WorkerState* last,
+                  std::vector<Candidate>& considered) const;
+  Choice Emptier(const Conversations::Talk& talk, const WorkerState& last,
+                 std::vector<Candidate>& considered) const;
   Choice Balance(std::vector<Candidate>& considered) const;
   Choice Flee(std::vector<Candidate>& considered) const;
 
@@ -39,8 +43,9 @@ class PrefixChoice {
   uint32_t WarmedElsewhere(const WorkerState& worker) const;
   void ConsiderHomes(std::vector<Candidate>& considered) const;
   void ConsiderRoomiest(uint64_t tokens, double within, std::vector<Candidate>& considered) const;
+  void ConsiderAlike(const Accounts::Filled& accounts, double within, uint64_t tokens,
+                     std::vector<Candidate>& considered) const;
   void ConsiderSpare(std::vector<Candidate>& considered) const;
-  bool Overfull(const WorkerState& worker) const;
   uint64_t Needed(const Account& account, uint64_t tokens) const;
   bool IsHome(WorkerId id) const;
   Choice Cheapest(const std::vector<Candidate>& considered) const;

@@ -60,6 +60,30 @@ TEST(PrefixChoiceTest, ConversationsStayUntilTheirWorkerIsFullAndMoveWhereThereI
   for (const uint64_t tokens : f.Assigned()) EXPECT_LE(tokens, 105'000u);
 }
 
+TEST(PrefixChoiceTest, AConversationWhoseHistoryIsGoneGoesWhereItEvictsLeast) {
+  Fleet4 f;
+  for (uint32_t w = 1; w < 4; ++w) f.router.DrainWorker(WorkerId(w), true, f.now);
+  for (uint32_t turn = 0; turn < 4; ++turn) {
+    for (uint64_t talk = 1; talk <= 3; ++talk) f.Turn(talk, 12'800 + turn * 640);
+  }
+  for (uint32_t w = 1; w < 4; ++w) f.router.DrainWorker(WorkerId(w), false, f.now);
+  EXPECT_EQ(f.Turn(1, 15'360).worker, WorkerId(0)) << "its history is there";
+  f.router.ClearCache(WorkerId(0));
+  const WorkerId next = f.Turn(1, 16'000).worker;
+  EXPECT_NE(next, WorkerId(0)) << "two others live there";
+  EXPECT_EQ(f.Turn(1, 16'640).worker, next);
+}
+
+TEST(PrefixChoiceTest, WhereNoTurnIsExpectedTheMemoryIsGivenAway) {
+  Fleet4 f;
+  const Decision d = f.Turn(1, 12'800);
+  f.Turn(1, 12'800);
+  const uint64_t with = f.Assigned()[d.worker.value()];
+  std::vector<TestPart> parts{{1, kStatic}, {Mix64(1), 64}};
+  f.router.LeaveConversation("m", MakePrompt(parts).k2());
+  EXPECT_EQ(f.Assigned()[d.worker.value()], with - 12'864);
+}
+
 TEST(PrefixChoiceTest, PromptsThatComeOnceTakeNoMemoryOfTheirOwn) {
   Fleet4 f;
   for (uint64_t talk = 0; talk < 200; ++talk) f.Turn(talk, 0);

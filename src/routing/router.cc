@@ -225,6 +225,10 @@ void Router::Merge(const Delta& delta, TimePoint now) {
   }
 }
 
+void Router::LeaveConversation(std::string_view model, uint64_t k2) {
+  if (Pool* const pool = impl_->fleet.PoolOf(model)) pool->policy->LeaveConversation(k2);
+}
+
 void Router::SetPolicy(std::string_view name, PolicyMaker make) {
   impl_->fleet.SetPolicy(name, std::move(make));
 }

@@ -86,6 +86,10 @@ class Router {
   /// Returns followers that may be dispatched now.
   std::vector<Ticket> OnDone(Ticket ticket, End end, TimePoint now);
 
+  /// No turn of the conversation (K2) is expected for now: its memory may be given away. For
+  /// admission, which knows who waits. An unknown one is ignored.
+  void LeaveConversation(std::string_view model, uint64_t k2);
+
   // Health.
   void OnProbe(WorkerId id, bool ok, TimePoint now);
   /// Ejects workers that owe bytes far past prediction. Call about once a second.

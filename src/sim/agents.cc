@@ -37,10 +37,13 @@ struct Step {
   double compact_size = 1;  ///< over the prompt before
 };
 
-Step DrawStep(Rng& rng, const Weighted& edits, const Weighted& compactions) {
+/// `usual`: the session's own place among think times, 0..1.
+Step DrawStep(Rng& rng, double usual, const Weighted& edits, const Weighted& compactions) {
   Step step;
   step.output = std::max(1.0, Draw(agents::kOutputTokens, rng));
-  step.think_s = Draw(agents::kThinkSeconds, rng);
+  const double unusual = rng.Unit();
+  const bool as_usual = rng.Unit() < agents::kThinkUsual;
+  step.think_s = AtQuantile(agents::kThinkSeconds, as_usual ? usual : unusual);
   step.added = Draw(agents::kAddedTokens, rng);
   step.keep = rng.Unit();
   step.compact_keeps = static_cast<Step::Keeps>(compactions.Draw(rng));
@@ -119,8 +122,9 @@ class Generator {
     const double growth = Draw(stratum->growth, rng_) * (agents::kContextMax - first);
 
     std::vector<Step> steps;
+    const double usual_think = rng_.Unit();
     for (uint32_t t = 1; t < turns; ++t) {
-      steps.push_back(DrawStep(rng_, edits_, compactions_));
+      steps.push_back(DrawStep(rng_, usual_think, edits_, compactions_));
     }
     // Sessions that would pass the bound are compacted, and then usually well before it.
     double compact_at = Draw(agents::kCompactAt, rng_);

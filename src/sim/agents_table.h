@@ -18,6 +18,9 @@ inline constexpr Table kTurns = {{{0, 3}, {0.01, 3}, {0.05, 5}, {0.1, 7}, {0.25,
 inline constexpr Table kStaticTokens = {{{0, 4210}, {0.01, 8437}, {0.05, 10069}, {0.1, 11997}, {0.25, 14731}, {0.5, 15204}, {0.75, 15535}, {0.85, 15863}, {0.9, 16109}, {0.95, 16958}, {0.98, 21080}, {0.99, 21317}, {0.995, 22006}, {0.999, 23081}, {1, 23081}}};
 inline constexpr Table kOutputTokens = {{{0, 0}, {0.01, 57}, {0.05, 90}, {0.1, 105}, {0.25, 139}, {0.5, 214}, {0.75, 405}, {0.85, 605}, {0.9, 833}, {0.95, 1424}, {0.98, 2600}, {0.99, 3738}, {0.995, 5101}, {0.999, 8337}, {1, 18195}}};
 inline constexpr Table kThinkSeconds = {{{0, 0}, {0.01, 2}, {0.05, 3}, {0.1, 4}, {0.25, 5}, {0.5, 10}, {0.75, 36}, {0.85, 103}, {0.9, 173}, {0.95, 454}, {0.98, 1467}, {0.99, 3005}, {0.995, 3478}, {0.999, 11700}, {1, 77589}}};
+/// Share of the turns before which a session pauses as it usually does: the square root of the
+/// correlation of its pauses, those over 30 s taken as 30 s, 1 to 10 turns apart.
+inline constexpr double kThinkUsual = 0.491;
 /// Tokens that a turn adds beside the answer before it.
 inline constexpr Table kAddedTokens = {{{0, 0}, {0.01, 0}, {0.05, 0}, {0.1, 0}, {0.25, 36}, {0.5, 264}, {0.75, 987}, {0.85, 1844}, {0.9, 2808}, {0.95, 5048}, {0.98, 9937}, {0.99, 14530}, {0.995, 21554}, {0.999, 48500}, {1, 115432}}};
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/agents_table.h"
+#include "sim/scenario_agents.h"
 #include "sim/trace_stats.h"
 #include "sim/trace_test_util.h"
 
@@ -72,6 +73,22 @@ TEST(Agents, GeneratedSessionsAreLikeRecordedOnes) {
   EXPECT_NEAR(made.output.mean / real.output.mean, 1, 0.06);
   EXPECT_NEAR(made.k1.mean / real.k1.mean, 1, 0.05);
   EXPECT_NEAR(made.session_hit, real.session_hit, 0.005);
+}
+
+// The table's loads, on a quarter of its fleet.
+double HitAt(const std::string& load, std::shared_ptr<const Trace> sessions) {
+  const ReplayRun run = AgentsRun(std::move(sessions), *FindAgentsLoad(load), kAgentsReplicas / 4);
+  return SimulateReplay(run, *ReplaySetup(run), 0)->row.hit_ratio;
+}
+
+TEST(Agents, GeneratedAndRecordedSessionsGiveTheSameTable) {
+  const auto recorded = PublicTrace("claude-code/agentic_sessions_delta.jsonl.gz");
+  if (!recorded) GTEST_SKIP() << "HIDANE_TRACES is not set";
+  const auto real = std::make_shared<const Trace>(Compact(SampleAgents(*recorded, {})));
+  const auto made = std::make_shared<const Trace>(GenerateAgents({}));
+  for (const std::string load : {"40", "85", "170"}) {
+    EXPECT_NEAR(HitAt(load, made), HitAt(load, real), 0.02) << load;
+  }
 }
 
 }  // namespace

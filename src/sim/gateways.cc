@@ -69,6 +69,12 @@ Result<std::vector<Gateway>> MakeGateways(const Setup& setup, const Cluster& clu
   return gateways;
 }
 
+void TellLeft(WorkingSets& sets, std::span<Gateway> gateways) {
+  for (const auto& [gateway, k2] : sets.TakeLeft()) {
+    gateways[gateway].router().LeaveConversation({}, k2);
+  }
+}
+
 void AddDecisions(std::span<const Gateway> gateways, Run& run) {
   Duration deciding{};
   for (const Gateway& gateway : gateways) {

@@ -6,12 +6,16 @@
 #include "sim/cluster.h"
 #include "sim/gateway.h"
 #include "sim/simulation.h"
+#include "sim/working_sets.h"
 
 namespace hidane::sim {
 
 /// The gateways of a setup, each knowing all workers. `cluster` and `world` outlive them.
 /// kInvalidArgument (param `policy`, `gateways`): the oracle is one gateway.
 Result<std::vector<Gateway>> MakeGateways(const Setup& setup, const Cluster& cluster, World& world);
+
+/// Placement hears which conversations admission expects no more for now.
+void TellLeft(WorkingSets& sets, std::span<Gateway> gateways);
 
 /// Adds up what they decided.
 void AddDecisions(std::span<const Gateway> gateways, Run& run);

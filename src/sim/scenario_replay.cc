@@ -37,6 +37,7 @@ Result<Setup> ReplaySetup(const ReplayRun& run) {
   setup.gateways = run.gateways;
   setup.deltas = run.deltas;
   setup.working_set = run.working_set;
+  setup.session_ids = run.session_ids;
   return setup;
 }
 

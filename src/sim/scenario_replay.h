@@ -24,6 +24,7 @@ struct ReplayRun {
   Deltas deltas = Deltas::kOn;
   std::optional<admission::Params> working_set;
   sched::Eviction eviction = sched::Eviction::kLru;
+  bool session_ids = false;  ///< Setup
   bool sdk_clients = false;  ///< they give up after 5 s and retry
 };
 

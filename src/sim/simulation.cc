@@ -18,12 +18,6 @@ namespace {
 constexpr Duration kSecond = std::chrono::seconds(1);
 constexpr uint64_t kScrapeEverySeconds = 5;  // the gateway's health.metrics_interval_ms
 
-/// A Retry-After that every SDK keeps: none takes less than a second, some ignore a minute or more.
-/// Source: docs/simulator.md, "A storm".
-Duration PromiseOf(Duration wait) {
-  return std::clamp<Duration>(wait, kSecond, 55 * kSecond);
-}
-
 /// One run: owns time, and hands each event to the part whose business it is.
 class Simulation final : World, FleetControl {
  public:
@@ -106,7 +100,8 @@ Status Simulation::Prepare() {
   if (setup_.gateways == 0) return Fail(Code::kInvalidArgument, "0 gateways", "gateways");
   HIDANE_TRY(gateways_, MakeGateways(setup_, cluster_, *this));
   if (setup_.working_set)
-    working_sets_.emplace(*setup_.working_set, setup_.gateways, cluster_.kv_capacity_tokens());
+    working_sets_.emplace(*setup_.working_set, setup_.gateways, cluster_.kv_capacity_tokens(),
+                          setup_.session_ids);
   return {};
 }
 
@@ -184,9 +179,10 @@ void Simulation::SendNow(Request request, TimePoint now) {
 bool Simulation::AdmitsAtOnce(Live& live, TimePoint now) {
   if (!working_sets_) return true;
   const admission::Verdict verdict = working_sets_->Arrive(live.request, now);
+  TellLeft(*working_sets_, gateways_);
   live.in_line = verdict.kind == admission::Verdict::Kind::kWait;
   if (verdict.kind == admission::Verdict::Kind::kRefuse) {
-    OnEnd({.id = live.request.id, .retry_after = PromiseOf(verdict.expected_wait)}, now);
+    OnEnd({.id = live.request.id, .retry_after = verdict.expected_wait}, now);
   }
   return verdict.kind == admission::Verdict::Kind::kGo;
 }
@@ -194,6 +190,7 @@ bool Simulation::AdmitsAtOnce(Live& live, TimePoint now) {
 // As an event of its own: those let in are told from within a gateway that is busy with another.
 void Simulation::EnterLetIn(TimePoint now) {
   if (!working_sets_) return;
+  TellLeft(*working_sets_, gateways_);
   for (const uint64_t id : working_sets_->TakeLetIn()) {
     agenda_.Push(now, {.kind = Event::Kind::kEnter, .id = id});
   }
@@ -276,11 +273,7 @@ Run Simulation::Finish(TimePoint now) {
   run.row.policy = setup_.policy;
   run.row.gateways = setup_.gateways;
   run.row.deltas = Name(setup_.deltas);
-  if (working_sets_) {
-    run.row.working_set = "on";
-    run.row.quantum_turns = setup_.working_set->quantum_turns;
-    run.row.inside_fairness = working_sets_->Fairness(now);
-  }
+  if (working_sets_) working_sets_->FillRow(now, run.row);
   if (const auto change = setup_.plan.first_change()) {
     run.row.recovery_s = measure_.RecoverySeconds(*change);
   }

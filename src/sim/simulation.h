@@ -31,7 +31,8 @@ struct Setup {
   uint32_t gateways = 1;  ///< requests are dealt to them in turn
   Deltas deltas = Deltas::kOn;
   std::optional<admission::Params> working_set;  ///< admission in front of the gateways
-  OnLeave on_leave = OnLeave::kCancel;           ///< Gateway::Options
+  bool session_ids = false;  ///< it knows conversations by their clients' word, not by prefix
+  OnLeave on_leave = OnLeave::kCancel;  ///< Gateway::Options
   FleetPlan plan;
   TimePoint until = TimePoint::max();  ///< ends then even if requests are under way
   Duration series_step{};  ///< > 0, whole seconds: Run::series with the fleet's part, Run::ttft_s

@@ -2,25 +2,51 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/rng.h"
 
 namespace hidane::sim {
+namespace {
 
-WorkingSets::WorkingSets(const admission::Params& params, uint32_t gateways, uint64_t kv_tokens)
-    : waiting_(gateways) {
+// A Retry-After that every SDK keeps: none takes less than a second, some ignore a minute or more.
+// Source: docs/simulator.md, "A storm".
+constexpr Duration kPromiseMin = std::chrono::seconds(1), kPromiseMax = std::chrono::seconds(55);
+
+}  // namespace
+
+WorkingSets::WorkingSets(const admission::Params& params, uint32_t gateways, uint64_t kv_tokens,
+                         bool session_ids)
+    : quantum_turns_(params.quantum_turns), session_ids_(session_ids), waiting_(gateways) {
   for (uint32_t g = 0; g < gateways; ++g) {
     sets_.emplace_back(params).SetCapacity(kv_tokens / gateways, TimePoint{});
   }
 }
 
+uint64_t WorkingSets::KeyOf(const Request& request) const {
+  if (request.conversation == 0) return 0;
+  return session_ids_ ? Mix64(request.conversation) : request.prompt.k2();
+}
+
+uint32_t WorkingSets::OwnerOf(uint64_t key) const {
+  return static_cast<uint32_t>(Mix64(key) % sets_.size());
+}
+
+// A session whose history was rewritten: nobody comes back to the old one.
+void WorkingSets::Rename(uint64_t key, uint64_t k2) {
+  const auto [at, fresh] = k2_.try_emplace(key, k2);
+  if (!fresh && at->second != k2) left_.push_back({OwnerOf(key), at->second});
+  at->second = k2;
+}
+
 admission::Verdict WorkingSets::Arrive(const Request& request, TimePoint now) {
   const prompt::Identity& prompt = request.prompt;
-  const uint64_t key = request.conversation == 0 ? 0 : prompt.k2();
-  const auto owner = static_cast<uint32_t>(Mix64(key == 0 ? request.id : key) % sets_.size());
+  const uint64_t key = KeyOf(request);
+  const uint32_t owner = OwnerOf(key == 0 ? request.id : key);
+  if (session_ids_ && key != 0) Rename(key, prompt.k2());
   const uint32_t prefix_tokens = prompt.BytesAt(prompt.k1_end);
   const uint32_t own_tokens = prompt.tokens - prefix_tokens;
-  const admission::Verdict verdict = sets_[owner].Arrive(
+  admission::Verdict verdict = sets_[owner].Arrive(
       {.conversation = key,
        .prefix = prompt.k1(),
        .prefix_tokens = prefix_tokens,
@@ -32,7 +58,10 @@ admission::Verdict WorkingSets::Arrive(const Request& request, TimePoint now) {
   const auto at = std::ranges::lower_bound(tenants_, request.tenant);
   if (at == tenants_.end() || *at != request.tenant) tenants_.insert(at, request.tenant);
   using Kind = admission::Verdict::Kind;
-  if (verdict.kind == Kind::kRefuse) return verdict;
+  if (verdict.kind == Kind::kRefuse) {
+    verdict.expected_wait = std::clamp(verdict.expected_wait, kPromiseMin, kPromiseMax);
+    return verdict;
+  }
   open_.emplace(request.id, Open{owner, verdict.ticket, own_tokens + request.output_tokens});
   if (verdict.kind == Kind::kWait) waiting_[owner].emplace(verdict.ticket.value(), request.id);
   return verdict;
@@ -63,6 +92,17 @@ std::vector<uint64_t> WorkingSets::TakeLetIn() {
   return ids;
 }
 
+std::vector<WorkingSets::Left> WorkingSets::TakeLeft() {
+  for (uint32_t owner = 0; owner < sets_.size(); ++owner) {
+    for (const uint64_t key : sets_[owner].TakeLeft()) {
+      const auto at = k2_.find(key);
+      left_.push_back({owner, at == k2_.end() ? key : at->second});
+      if (at != k2_.end()) k2_.erase(at);
+    }
+  }
+  return std::exchange(left_, {});
+}
+
 double WorkingSets::Fairness(TimePoint now) const {
   double sum = 0, squares = 0;
   for (const uint32_t tenant : tenants_) {
@@ -73,6 +113,12 @@ double WorkingSets::Fairness(TimePoint now) const {
   }
   if (squares <= 0) return std::numeric_limits<double>::quiet_NaN();
   return sum * sum / (static_cast<double>(tenants_.size()) * squares);
+}
+
+void WorkingSets::FillRow(TimePoint now, Row& row) const {
+  row.working_set = "on";
+  row.quantum_turns = quantum_turns_;
+  row.inside_fairness = Fairness(now);
 }
 
 }  // namespace hidane::sim

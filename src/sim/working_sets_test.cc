@@ -62,6 +62,33 @@ TEST(WorkingSetsTest, EachGatewayOwnsAShareOfTheMemoryAndSomeConversations) {
   EXPECT_EQ(inside, 16u) << "each owner: 100 shared, four times 200 own";
 }
 
+/// As Turn, after its history was rewritten.
+Request Rewritten(uint64_t id, uint64_t conversation) {
+  Request request = Turn(id, conversation, 500);
+  request.prompt.chain[1] = Mix64(~conversation);
+  return request;
+}
+
+TEST(WorkingSetsTest, WithoutSessionIdsARewrittenHistoryIsAnotherConversation) {
+  WorkingSets sets(kExact, 1, 1'000);
+  sets.Arrive(Turn(1, 7, 500), seconds(0));
+  sets.Leave(1, seconds(1));
+  EXPECT_FALSE(Goes(sets.Arrive(Rewritten(2, 7), seconds(2))));
+  EXPECT_TRUE(sets.TakeLeft().empty());
+}
+
+TEST(WorkingSetsTest, WithSessionIdsItKeepsItsPlaceAndTheOldHistoryIsGivenAway) {
+  WorkingSets sets(kExact, 1, 1'000, /*session_ids=*/true);
+  const Request first = Turn(1, 7, 500);
+  sets.Arrive(first, seconds(0));
+  sets.Leave(1, seconds(1));
+  EXPECT_TRUE(Goes(sets.Arrive(Rewritten(2, 7), seconds(2))));
+  const auto left = sets.TakeLeft();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].k2, first.prompt.k2());
+  EXPECT_EQ(left[0].gateway, 0u);
+}
+
 TEST(WorkingSetsTest, FairnessIsJainsIndexOverTenants) {
   WorkingSets sets(kExact, 1, 1'000);
   EXPECT_TRUE(std::isnan(sets.Fairness(seconds(1))));
