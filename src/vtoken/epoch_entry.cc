@@ -48,10 +48,12 @@ Status EpochEntry::Settle(RelocationPlanner& planner, BlockPoolAdapter& pool,
                           const RepairOptions& options) {
   HIDANE_CHECK_OK(FindUses(pool));
   const bool force_out = frozen_ && options.placement == Placement::kFewestMoves;
-  planner.Plan({.units = live,
-                .uses = force_out ? std::span<const BlockUse>(uses_) : std::span<const BlockUse>(),
-                .incoming = options.incoming},
-               plan);
+  PlanInput input{.units = live, .incoming = options.incoming};
+  if (force_out) input.uses = uses_;
+  planner.Plan(input, plan);
+  partial_ = plan.moves_bound > options.moves_max && seq->shape_.mode != Mode::kExact &&
+             options.incoming == 0 && seq->waiting_.empty();
+  if (partial_) planner.PlanPartial({.units = live, .uses = uses_}, options.moves_max, plan);
   planned = true;
   auto homes = FindHomes(pool);
   if (!homes) {
@@ -223,10 +225,30 @@ void EpochEntry::ApplyPlan(std::vector<uint32_t>& scratch) {
     }
   }
   std::swap(seq->table_, table);
-  seq->live_.clear();
+  if (partial_) {
+    KeepHoles();
+  } else {
+    seq->live_.clear();
+  }
   seq->waiting_.assign(plan.incoming.begin(), plan.incoming.end());
   seq->active_ = plan.slots - (plan.incoming.empty() ? 0 : 1);
   seq->must_own_ = false;
+}
+
+// The live sets after a plan that left dead slots among the kept ones.
+void EpochEntry::KeepHoles() {
+  const uint32_t size = seq->shape_.block_size;
+  for (const SlotMove& move : plan.moves) live[move.unit].Revive(move.to);
+  seq->live_.assign(live.size(), LiveSet(size));
+  for (uint32_t u = 0; u < live.size(); ++u) {
+    LiveSet& after = seq->live_[u];
+    after.AssignDense(plan.slots);
+    for (uint32_t i = 0; i < plan.kept.size(); ++i) {
+      const uint32_t first = plan.kept[i] * size;
+      live[u].ForEachDead(first, std::min(size, plan.slots - i * size),
+                          [&](uint32_t slot) { after.Kill(i * size + slot - first); });
+    }
+  }
 }
 
 Status EpochEntry::Abort(BlockPoolAdapter& pool, bool sealed) {

@@ -28,6 +28,9 @@ struct RepairOptions {
   /// (SequenceKv::waiting_slots) rather than one behind the others.
   uint32_t incoming = 0;
   Placement placement = Placement::kStable;
+  /// Masked and lazy sequences: a repair that takes more moves frees what so many can, and leaves
+  /// the other dead slots for later.
+  uint32_t moves_max = UINT32_MAX;
 };
 
 /// One sequence's part of an Epoch, from staging to its end: what will die, the plan, and the
@@ -72,8 +75,10 @@ struct EpochEntry {
   void Place();
   uint32_t FindFirstChanged() const;
   void ApplyPlan(std::vector<uint32_t>& scratch);
+  void KeepHoles();
 
   std::vector<BlockUse> uses_;  // [plan.blocks]
+  bool partial_ = false;        // the plan leaves holes
   bool frozen_ = false;         // one of them is not kOwn
   std::vector<uint8_t>
       written_;                // [plan.blocks] the repair or the next token writes what others read

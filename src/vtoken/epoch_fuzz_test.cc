@@ -134,7 +134,8 @@ class Fuzz {
       Part part{seq.get(), {}};
       const bool repair = Below(4) == 0;
       const auto victims = repair ? std::vector<uint32_t>() : Victims(*seq, part.tokens);
-      const Epoch::Options options{Below(2), setup_.placement};
+      const uint32_t moves_max = Below(3) == 0 ? Below(9) : UINT32_MAX;
+      const Epoch::Options options{Below(2), setup_.placement, moves_max};
       const auto joined =
           repair ? epoch_.Repair(seq->kv, options) : epoch_.Evict(seq->kv, victims, options);
       if (joined) parts.push_back(std::move(part));

@@ -336,6 +336,23 @@ TEST_F(EpochTest, AMaskedSequenceIsRepairedOnDemand) {
   ExpectRows(kv);
 }
 
+TEST_F(EpochTest, ABudgetOfMovesRepairsAMaskedSequenceStepByStep) {
+  SequenceKv kv({.block_size = 4, .mode = Mode::kMasked});
+  Write(kv, 16);
+  ASSERT_TRUE(epoch_.Evict(kv, Slots{0, 1, 2, 4, 5, 9, 13, 14}, {}));
+  Finish();
+  for (const uint32_t blocks : {3u, 2u}) {
+    ASSERT_TRUE(epoch_.Repair(kv, {.moves_max = 2}));
+    Finish();
+    EXPECT_LE(epoch_.stats().moves, 2u);
+    EXPECT_EQ(kv.table().size(), blocks);
+    EXPECT_EQ(kv.live_tokens(), 8u);
+    ExpectRows(kv);
+  }
+  Write(kv, 1);
+  ExpectRows(kv);
+}
+
 // A host may fail at any call; whatever was planned then leaves no trace.
 TEST_F(EpochTest, AHostErrorAtAnyCallLosesNoBlock) {
   int refused = 0;

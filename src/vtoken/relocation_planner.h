@@ -65,7 +65,13 @@ class RelocationPlanner {
   /// Fills `plan`. O(blocks * units + block_size * units + moves).
   void Plan(const PlanInput& input, RelocationPlan& plan);
 
-  // Its two halves, for measurements.
+  /// Frees as many blocks as at most `moves_max` moves can, emptiest first, and leaves the other
+  /// holes where they are: only for a sequence whose dead slots are masked, or may linger. Blocks
+  /// of other uses than kOwn stay as they are. plan.slots is then the span of what is kept.
+  /// REQUIRES: no incoming token. O(blocks (log blocks + units) + moves); allocates.
+  void PlanPartial(const PlanInput& input, uint64_t moves_max, RelocationPlan& plan);
+
+  // Plan's two halves, for measurements.
   /// Everything but `moves`, `unit_begin` and `incoming`.
   void Decide(const PlanInput& input, RelocationPlan& plan);
   /// REQUIRES: `plan` is Decide's of the same input.
@@ -89,6 +95,8 @@ class RelocationPlanner {
   Top FindTop(uint32_t n) const;
   Tail FindTail(const PlanInput& input, const Top& others, const Top& all, uint32_t first);
   void Split(const Top& top, uint32_t tail, uint32_t kept, RelocationPlan& plan) const;
+  void Drain(const PlanInput& input, uint64_t moves_max, RelocationPlan& plan);
+  void EmitPartial(const PlanInput& input, RelocationPlan& plan) const;
   void MarkKept(const RelocationPlan& plan, uint32_t size);
   SlotMove* EmitUnit(const LiveSet& live, uint32_t unit, const RelocationPlan& plan,
                      SlotMove* from) const;

@@ -95,6 +95,24 @@ TEST(RelocationPlannerTest, ASharedTailIsNotWrittenEvenBehindItsTokens) {
   EXPECT_EQ(plan.moves_bound, 2u);
 }
 
+TEST(RelocationPlannerTest, APartialPlanFreesTheEmptiestBlocksWithinItsBudget) {
+  RelocationPlanner planner;
+  RelocationPlan plan;
+  const std::vector<LiveSet> units{Unit(4, "1101 0100 1010 1000 1111 01")};
+  const auto freed = [&](uint64_t moves_max) {
+    planner.PlanPartial({.units = units}, moves_max, plan);
+    EXPECT_LE(plan.moves.size(), moves_max);
+    return plan.freed;
+  };
+  EXPECT_EQ(freed(0), std::vector<uint32_t>{});
+  EXPECT_EQ(freed(1), std::vector<uint32_t>{5});
+  EXPECT_EQ(plan.moves, (std::vector<SlotMove>{{0, 21, 2}}));
+  EXPECT_EQ(plan.slots, 20u);
+  EXPECT_EQ(freed(2), (std::vector<uint32_t>{3, 5}));
+  EXPECT_EQ(freed(100), (std::vector<uint32_t>{1, 3, 5}));  // no holes for more
+  EXPECT_EQ(plan.slots, 12u);
+}
+
 // --- The optimum, by trying everything ----------------------------------------------------------
 
 struct Best {
