@@ -179,7 +179,8 @@ typedef struct hidane_vt_move { /* physical slots; disjoint, so any order will d
 } hidane_vt_move;
 
 /* Plans for all sequences at once, and withdraws from the prefix cache what will change. One plan
- * is open at a time. Goes on when one fails, and returns the first failure. */
+ * is open at a time. When some items fail, the plan is open with the others (each has its result),
+ * and the first failure is returned; info->epoch stays 0 if none is open. */
 HIDANE_VT_API int32_t hidane_vt_plan(hidane_vt_context* context, hidane_vt_eviction* items,
                                      uint32_t n, hidane_vt_plan_info* info);
 HIDANE_VT_API int32_t hidane_vt_plan_moves(hidane_vt_context* context, hidane_vt_move* out,
@@ -253,7 +254,7 @@ typedef struct hidane_vt_signals {
 
 /* Who should go so that `keep` tokens of each unit stay: table slots [units][*n / units], as
  * hidane_vt_plan takes them. policy: a plug-in; or NULL, and then `name` is a shipped one (h2o,
- * snapkv, ...). Changes nothing. */
+ * snapkv, ...). Changes nothing. HIDANE_VT_INVALID while a slot waits for a token. */
 HIDANE_VT_API int32_t hidane_vt_choose(hidane_vt_context* context, hidane_vt_seq seq,
                                        const hidane_vt_policy* policy, const char* name,
                                        const hidane_vt_signals* signals, uint32_t keep,

@@ -264,7 +264,16 @@ TEST_F(CApiTest, PoliciesChooseByNameOrAsPlugIns) {
   policy.name = "refuses";
   policy.score = Refuse;
   EXPECT_EQ(choose(&policy, nullptr), HIDANE_VT_HOST);
+  auto item = Init<hidane_vt_eviction>();
+  const uint32_t victim = 9;
+  item.seq = seq_;
+  item.victims = &victim;
+  item.n_victims = item.incoming = 1;
+  ASSERT_EQ(hidane_vt_plan(context_, &item, 1, &plan_), HIDANE_VT_OK);
+  ASSERT_EQ(hidane_vt_commit(context_, plan_.epoch, plan_.digest), HIDANE_VT_OK);
   signals.slots = 59;
+  EXPECT_EQ(choose(nullptr, "random"), HIDANE_VT_INVALID);  // the open slot would be missed
+  ASSERT_EQ(Grow(1), HIDANE_VT_OK);
   EXPECT_EQ(choose(nullptr, "random"), HIDANE_VT_INVALID);
 }
 

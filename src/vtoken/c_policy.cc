@@ -160,6 +160,9 @@ int32_t hidane_vt_choose(hidane_vt_context* context, hidane_vt_seq seq,
       return Fail(Code::kInvalidArgument, fmt::format("signals of {} slots, but {} are active",
                                                       signals->slots, found->kv.active_length()));
     }
+    if (!found->kv.waiting_slots().empty()) {
+      return Fail(Code::kInvalidArgument, "a slot waits for the next token");
+    }
     HIDANE_TRY(const Scorer scorer, ScorerOf(policy, name, *signals, keep));
     std::vector<uint32_t> chosen;
     HIDANE_CHECK_OK(Choose(found->kv, scorer, *signals, keep, seed, chosen));
