@@ -76,12 +76,18 @@ void RelocationPlanner::MakeKeys(const PlanInput& input, uint32_t blocks) {
 // In four tables, since neighbors often have the same key and an addition would wait for the last.
 void RelocationPlanner::CountKeys(uint32_t range) {
   counts_.assign(size_t{range} * 4, 0);
-  for (size_t i = 0; i < keys_.size(); ++i) ++counts_[i % 4 * range + keys_[i]];
-  histogram_.resize(range);
-  for (size_t k = 0; k < range; ++k) {
-    histogram_[k] = counts_[k] + counts_[range + k] + counts_[2 * size_t{range} + k] +
-                    counts_[3 * size_t{range} + k];
+  uint32_t* const c0 = counts_.data();
+  uint32_t *const c1 = c0 + range, *const c2 = c1 + range, *const c3 = c2 + range;
+  const size_t fours = keys_.size() / 4 * 4;
+  for (size_t i = 0; i < fours; i += 4) {
+    ++c0[keys_[i]];
+    ++c1[keys_[i + 1]];
+    ++c2[keys_[i + 2]];
+    ++c3[keys_[i + 3]];
   }
+  for (size_t i = fours; i < keys_.size(); ++i) ++c0[keys_[i]];
+  histogram_.resize(range);
+  for (size_t k = 0; k < range; ++k) histogram_[k] = c0[k] + c1[k] + c2[k] + c3[k];
 }
 
 RelocationPlanner::Top RelocationPlanner::FindTop(uint32_t n) const {
@@ -124,12 +130,16 @@ void RelocationPlanner::Split(const Top& top, uint32_t tail, uint32_t stay,
                               RelocationPlan& plan) const {
   plan.kept.resize(size_t{stay} + 1);  // one more, so that the loop may write before it knows
   plan.freed.resize(size_t{plan.blocks} + 1);
+  const uint32_t* const keys = keys_.data();  // locals: what is written below can't alias them
+  uint32_t* const kept_at = plan.kept.data();
+  uint32_t* const freed_at = plan.freed.data();
+  const uint32_t blocks = plan.blocks, threshold = top.threshold;
   uint32_t kept = 0, freed = 0;
-  for (uint32_t b = 0, ties = top.ties; b < plan.blocks; ++b) {
-    const bool tied = (keys_[b] == top.threshold) & (ties > 0);
+  for (uint32_t b = 0, ties = top.ties; b < blocks; ++b) {
+    const bool tied = (keys[b] == threshold) & (ties > 0);
     ties -= tied;
-    const bool stays = (tied | (keys_[b] > top.threshold)) & (b != tail);
-    plan.kept[kept] = plan.freed[freed] = b;
+    const bool stays = (tied | (keys[b] > threshold)) & (b != tail);
+    kept_at[kept] = freed_at[freed] = b;
     kept += stays;
     freed += !stays & (b != tail);
   }
@@ -138,8 +148,9 @@ void RelocationPlanner::Split(const Top& top, uint32_t tail, uint32_t stay,
   if (last > 0) plan.kept[kept] = tail;
   plan.kept.resize(stay);
   plan.freed.resize(freed);
-  plan.keeps_order = true;
-  for (uint32_t i = 0; i < stay; ++i) plan.keeps_order &= plan.kept[i] == i;
+  // Kept blocks ascend but for the tail, so the last two tell.
+  const uint32_t before = stay > 1 ? plan.kept[stay - 2] + 1 : 0;
+  plan.keeps_order = stay == 0 || (plan.kept.back() + 1 == stay && before + 1 == stay);
 }
 
 void RelocationPlanner::MarkKept(const RelocationPlan& plan, uint32_t size) {
