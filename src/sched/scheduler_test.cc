@@ -159,6 +159,10 @@ class World {
     if (at == goals_.end() || !at->second.evictable) return;
     const SeqState& seq = s.state(id);
     Rng rng(seq.computed * 31 + id.value());
+    if (rng.Below(12) == 0) {  // its owner sends it away, with all that it computed
+      Save(id);
+      return s.Preempt(id);
+    }
     if (seq.computed < seq.prompt_tokens || rng.Below(3) > 0) return;
     auto& gone = at->second.gone;
     const size_t keep_every = 1 + rng.Below(3);
