@@ -37,6 +37,10 @@ void Accounts::Reindex() {
 }
 
 const Account* Accounts::Find(WorkerId id) const {
+  if (accounts_.empty()) return nullptr;
+  // Ids of a pool are mostly in a row: then its place is known.
+  const size_t guess = size_t{id.value()} - IdOf(accounts_.front()).value();
+  if (guess < accounts_.size() && IdOf(accounts_[guess]) == id) return &accounts_[guess];
   const auto at = std::ranges::lower_bound(accounts_, id, {}, IdOf);
   return at != accounts_.end() && IdOf(*at) == id ? &*at : nullptr;
 }

@@ -16,9 +16,10 @@ double Interference(uint32_t uncached, const WorkerState& worker, const Params& 
 // Memory comes free as requests end: running tokens over their mean life.
 double KvWait(const Query& query, const WorkerState& worker) {
   const Ledger& ledger = worker.ledger;
-  const uint64_t shared = ledger.Runs(query.prompt.k1()) ? 0 : query.k1_tokens;
-  const uint64_t wanted = ledger.running_tokens() + shared + query.own_tokens();
+  uint64_t wanted = ledger.running_tokens() + query.k1_tokens + query.own_tokens();
   if (wanted <= worker.capacity_tokens || ledger.running_tokens() == 0) return 0;
+  if (ledger.Runs(query.prompt.k1())) wanted -= query.k1_tokens;
+  if (wanted <= worker.capacity_tokens) return 0;
   const auto missing = static_cast<double>(wanted - worker.capacity_tokens);
   return missing / static_cast<double>(ledger.running_tokens()) * ledger.mean_life_s();
 }
@@ -40,6 +41,7 @@ Candidate Assess(const Query& query, const WorkerState& worker, const Params& pa
             .kv_wait = KvWait(query, worker)};
   const uint64_t context = worker.ledger.context_tokens() + query.prompt_tokens;
   c.decode_s = query.output_tokens * worker.speed.StepSeconds(context);
+  c.recent_prefill_s = worker.ledger.recent_prefill_s(query.now);
   return c;
 }
 

@@ -56,7 +56,7 @@ void AppendJson(const Decision& decision, std::string& out) {
   for (const Candidate& c : decision.candidates) {
     w.BeginObject().Field("worker", c.worker.value()).Field("cached_tokens", c.cached_tokens);
     Terms(c.ttft, w);
-    w.Field("decode_s", c.decode_s);
+    w.Field("decode_s", c.decode_s).Field("recent_prefill_s", c.recent_prefill_s);
     w.EndObject();
   }
   w.EndArray().EndObject();

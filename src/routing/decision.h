@@ -36,7 +36,8 @@ struct Candidate {
   WorkerId worker;
   uint32_t cached_tokens = 0;  ///< believed
   Ttft ttft;
-  double decode_s = 0;  ///< predicted, of the answer, beside those who are there
+  double decode_s = 0;          ///< predicted, of the answer, beside those who are there
+  double recent_prefill_s = 0;  ///< prefill given to it of late, fading: decides between equals
 };
 
 /// Whether the request may go at once.

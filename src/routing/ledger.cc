@@ -8,6 +8,8 @@ namespace hidane::routing {
 void Ledger::Add(const Cost& cost, TimePoint now) {
   if (unanswered_ == 0) prefill_since_ = last_progress_ = now;
   pending_s_ += cost.prefill_s;
+  recent_prefill_s_ = recent_prefill_s(now) + cost.prefill_s;
+  recent_at_ = now;
   ++unanswered_;
   ++in_flight_;
   own_tokens_ += cost.own_tokens;
@@ -49,6 +51,10 @@ double Ledger::wait_s(TimePoint now) const {
   if (unanswered_ == 0) return 0;
   const double underway = std::max(0.0, Seconds(now - prefill_since_));
   return pending_s_ - std::min(underway, pending_s_ / unanswered_);
+}
+
+double Ledger::recent_prefill_s(TimePoint now) const {
+  return recent_prefill_s_ * std::exp2(-Seconds(now - recent_at_) / kFadeSeconds);
 }
 
 void RunningReserve::Observe(uint64_t own_tokens, uint64_t capacity_tokens) {

@@ -76,6 +76,16 @@ Flight Join(SingleFlight& flights, Ticket ticket, uint64_t k1, WorkerId worker, 
   return flight;
 }
 
+TEST(LedgerTest, WhatWasGivenOfLateFadesButDoesNotEndWithTheRequest) {
+  Ledger ledger;
+  const Cost cost{.prefill_s = 2};
+  ledger.Add(cost, At(0));
+  ledger.Answered(cost, At(2));
+  ledger.Done(cost, true, 3, At(3));
+  EXPECT_DOUBLE_EQ(ledger.recent_prefill_s(At(0)), 2);
+  EXPECT_DOUBLE_EQ(ledger.recent_prefill_s(At(240)), 0.5);
+}
+
 TEST(SingleFlightTest, FollowersWaitForTheLeadersFirstByte) {
   SingleFlight flights(2048);
   EXPECT_EQ(Join(flights, Ticket(1), 7, kW, 5000), Flight::kLead);

@@ -167,6 +167,7 @@ void PlacementTable::Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePo
   }
   if (prefix.homes.empty()) {
     Place(k1, prefix, account.member);
+    last_change_ = now;
   } else {
     AddHome(k1, prefix, account.member);
     FindClaim(prefix, account.member.key)->cold = false;

@@ -125,6 +125,7 @@ class PlacementTable {
   Account* NextHome(const Entry& entry, LimitOf&& limit);
   void SumLoads();
   void Grow(Entry& entry, Account& to);
+  void MoveByLoad(TimePoint now);
   double GainPerToken(const Prefix& prefix) const;
 
   Params params_;
@@ -135,6 +136,7 @@ class PlacementTable {
   InUse in_use_;
   double prefill_tokens_per_s_;
   TimePoint next_rebalance_{};
+  TimePoint last_change_{};  // of a first home, here or told
 };
 
 }  // namespace hidane::routing

@@ -122,6 +122,7 @@ void PlacementTable::Merge(const Delta& delta, TimePoint now) {
   if (delta.stamp <= claim.stamp) return;
   claim = {
       .worker = delta.worker, .stamp = delta.stamp, .lives = delta.kind != Delta::Kind::kDropHome};
+  last_change_ = now;
   Sync(delta.key, prefix);
   Account* const account = accounts_.FindKey(delta.worker);
   if (account == nullptr || delta.kind == Delta::Kind::kDropHome) return;

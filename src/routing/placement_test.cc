@@ -168,6 +168,27 @@ TEST(PlacementTest, SpareMemoryBuysMoreHomesUpToItsMarkAndTheyMakeWay) {
   for (uint32_t w = 0; w < 4; ++w) EXPECT_LE(table.assigned_tokens(WorkerId(w)), 90'000u);
 }
 
+TEST(PlacementTest, ABusyPrefixMovesToAnIdleWorkerOnceAndThenAllStay) {
+  Table table(Params{.headroom = 1, .spare_mark = 0});
+  for (uint32_t w = 0; w < 2; ++w) table->PutWorker(MakeMember(w, 100'000));
+  for (uint64_t k1 = 0; k1 < 6; ++k1) See(table, k1, 10'000);
+  std::vector<uint64_t> busy;  // two that share a worker
+  for (uint64_t k1 = 0; k1 < 6 && busy.size() < 2; ++k1) {
+    if (table.Homes(k1)[0] == table.Homes(0)[0]) busy.push_back(k1);
+  }
+  ASSERT_EQ(busy.size(), 2u);
+  int apart_since = -1;
+  for (int i = 0; i < 20'000; ++i) {
+    See(table, busy[static_cast<size_t>(i) % 2], 10'000, i * 0.1);
+    const bool apart = table.Homes(busy[0])[0] != table.Homes(busy[1])[0];
+    if (apart_since >= 0) {
+      EXPECT_TRUE(apart) << i;
+    }
+    if (apart && apart_since < 0) apart_since = i;
+  }
+  EXPECT_GE(apart_since, 0);
+}
+
 TEST(PlacementTest, ANewHomeIsColdUntilARequestIsServedThere) {
   Table table(Params{});
   for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 100'000));

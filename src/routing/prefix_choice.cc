@@ -44,16 +44,11 @@ Choice PrefixChoice::Make(std::vector<Candidate>& considered) {
   return Balance(considered);
 }
 
-// First sight of the prefix. The table asks for waits in the order of ids, which is the workers'.
+// First sight of the prefix.
 Choice PrefixChoice::Place(std::vector<Candidate>& considered) const {
   const double prefill_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
-  const auto wait = [&, next = size_t{0}](WorkerId id) mutable {
-    if (next == workers_.size() || workers_[next]->spec.id != id) {
-      next = std::ranges::lower_bound(workers_, id, {},
-                                      [](const WorkerState* w) { return w->spec.id; }) -
-             workers_.begin();
-    }
-    return workers_[next++]->ledger.wait_s(query_.now);
+  const auto wait = [&](WorkerId id) {
+    return FindWorker(workers_, id)->ledger.wait_s(query_.now);
   };
   const WorkerId home =
       table_.Propose(query_.prompt.k1(), query_.k1_tokens, prefill_s, wait, query_.now);
@@ -90,7 +85,7 @@ Choice PrefixChoice::Continue(const Conversations::Talk& talk, WorkerState* last
   } else {
     ConsiderHomes(considered);
   }
-  const Choice best = Cheapest(considered);
+  const Choice best = Cheapest(considered, last);
   return {best.worker, best.worker == last ? Rule::kSticky : Rule::kBalance};
 }
 
@@ -216,14 +211,25 @@ void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
   }
 }
 
-// Among near ties (rates are noisy) the one that holds most of the prompt, then the first.
-Choice PrefixChoice::Cheapest(const std::vector<Candidate>& considered) const {
-  const Candidate least = std::ranges::min(considered, {}, CostOf);
+// Among near ties (rates are noisy) the one that holds most of the prompt, then the one that
+// computed least of late: what is computed also evicts. Leaving `stays` has a price beside the
+// prefill: the history stands in two memories until the older copy is evicted, and evicts others'.
+Choice PrefixChoice::Cheapest(const std::vector<Candidate>& considered,
+                              const WorkerState* stays) const {
+  constexpr double kMovePrefills = 3;
+  const auto cost = [stays](const Candidate& c) {
+    const bool moves = stays != nullptr && c.worker != stays->spec.id;
+    return CostOf(c) + (moves ? kMovePrefills * c.ttft.prefill : 0);
+  };
+  const Candidate least = std::ranges::min(considered, {}, cost);
   const double near = params_.near_tie_s + params_.near_tie_share * least.ttft.prefill;
   const Candidate* best = nullptr;
   for (const Candidate& c : considered) {
-    if (CostOf(c) > CostOf(least) + near) continue;
-    if (best == nullptr || c.cached_tokens > best->cached_tokens) best = &c;
+    if (cost(c) > cost(least) + near) continue;
+    const bool better =
+        best == nullptr || c.cached_tokens > best->cached_tokens ||
+        (c.cached_tokens == best->cached_tokens && c.recent_prefill_s < best->recent_prefill_s);
+    if (better) best = &c;
   }
   const bool holds_more = best->cached_tokens > query_.k1_tokens;
   return {FindWorker(workers_, best->worker), holds_more ? Rule::kSticky : Rule::kBalance};

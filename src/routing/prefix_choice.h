@@ -48,7 +48,8 @@ class PrefixChoice {
   void ConsiderSpare(std::vector<Candidate>& considered) const;
   uint64_t Needed(const Account& account, uint64_t tokens) const;
   bool IsHome(WorkerId id) const;
-  Choice Cheapest(const std::vector<Candidate>& considered) const;
+  Choice Cheapest(const std::vector<Candidate>& considered,
+                  const WorkerState* stays = nullptr) const;
 
   const Params& params_;
   const Accounts& accounts_;

@@ -105,6 +105,29 @@ TEST(PrefixChoiceTest, AConversationWhoseWorkerIsLostSettlesElsewhereAndIsCounte
   EXPECT_GE(sum, kStatic + 7'680u);
 }
 
+TEST(PrefixChoiceTest, AnOverfullWorkerKeepsTheConversationsWhoseHistoriesItHolds) {
+  Fleet4 f;
+  for (uint32_t w = 1; w < 4; ++w) f.router.DrainWorker(WorkerId(w), true, f.now);
+  for (uint64_t talk = 1; talk <= 7; ++talk) f.Turn(talk, 20'480);  // 147k tokens on 100k
+  for (uint32_t w = 1; w < 4; ++w) f.router.DrainWorker(WorkerId(w), false, f.now);
+  EXPECT_EQ(f.Turn(7, 21'120).worker, WorkerId(0));
+  EXPECT_NE(f.Turn(1, 21'120).worker, WorkerId(0)) << "evicted, so it is computed anew anyway";
+}
+
+TEST(PrefixChoiceTest, AmongEqualsTheOneThatComputedLeastOfLateIsChosen) {
+  Fleet4 f;
+  std::map<WorkerId, int> computed;
+  for (uint64_t i = 0; i < 40; ++i) {
+    const auto prompt = MakePrompt({{1'000 + i, 64}, {2'000 + i, 3'200}});
+    f.now += FromSeconds(10);  // all are idle
+    const Decision d = *f.router.Route({.identity = prompt}, f.now);
+    f.router.OnFirstByte(d.ticket, f.now);
+    f.router.OnDone(d.ticket, End::kComplete, f.now);
+    ++computed[d.worker];
+  }
+  for (uint32_t w = 0; w < 4; ++w) EXPECT_NEAR(computed[WorkerId(w)], 10, 1);
+}
+
 TEST(PrefixChoiceTest, ExplainShowsTheDecisionAndChangesNothing) {
   Fleet4 f;
   for (uint64_t talk = 0; talk < 5; ++talk) f.Turn(talk, 640);

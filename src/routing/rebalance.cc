@@ -9,7 +9,8 @@ namespace hidane::routing {
 namespace {
 
 constexpr size_t kRebalancePrefixes = 4'096;
-constexpr size_t kGiftsMax = 8;  // spare homes given in one pass
+constexpr size_t kGiftsMax = 8;       // spare homes given in one pass
+constexpr double kSettleSeconds = 5;  // without a change of first homes, before load moves one
 
 }  // namespace
 
@@ -26,6 +27,7 @@ void PlacementTable::Rebalance(TimePoint now) {
     GrowByLoad(entry, now);
   }
   GiveSpare();
+  MoveByLoad(now);
 }
 
 // A prefix that nobody has used for long makes way where another one like it would not fit.
@@ -134,6 +136,36 @@ void PlacementTable::Grow(Entry& entry, Account& to) {
   }
   to.load += load / (homes + 1);
   AddHome(k1, prefix, to.member);
+}
+
+// Memory alone may give one worker the busy prefixes: then one of them moves from the busiest
+// worker to the least busy one. Rarely, and not when gateways have just changed something: loads
+// are noisy, and all gateways would do it.
+void PlacementTable::MoveByLoad(TimePoint now) {
+  constexpr double kBusy = 1.3;                 // times the mean
+  constexpr double kRequestsPerWorkerMin = 32;  // below that loads are noise
+  if (accounts_.empty() || Seconds(now - last_change_) < kSettleSeconds) return;
+  double sum = 0;
+  for (const Account& a : accounts_) sum += a.load;
+  const Account& busiest = *std::ranges::max_element(accounts_, {}, &Account::load);
+  const auto n = static_cast<double>(accounts_.size());
+  if (sum < kRequestsPerWorkerMin * n || busiest.load < kBusy * sum / n) return;
+  Entry* best = nullptr;
+  Account* to = nullptr;
+  for (Entry& entry : prefixes_) {
+    const auto& [k1, prefix] = entry;
+    if (prefix.homes.size() != 1 || prefix.homes.front() != busiest.member.id) continue;
+    if (in_use_ && in_use_(k1, busiest.member)) continue;
+    const double load = load_.Value(prefix.load);
+    if (best != nullptr && load <= load_.Value(best->second.load)) continue;
+    Account* const next = NextHome(entry, [this](const Account& a) { return accounts_.Limit(a); });
+    if (next == nullptr || next->load + load > busiest.load - load) continue;
+    best = &entry;
+    to = next;
+  }
+  if (best == nullptr) return;
+  Place(best->first, best->second, to->member);
+  last_change_ = now;
 }
 
 // Homes that the prefix's share of the load deserves, read cautiously: noise moves nothing.

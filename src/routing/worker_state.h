@@ -46,6 +46,10 @@ struct WorkerState {
 using WorkerSpan = std::span<WorkerState* const>;
 
 inline WorkerState* FindWorker(WorkerSpan workers, WorkerId id) {
+  if (workers.empty()) return nullptr;
+  // Ids of a pool are mostly in a row: then its place is known.
+  const size_t guess = size_t{id.value()} - workers.front()->spec.id.value();
+  if (guess < workers.size() && workers[guess]->spec.id == id) return workers[guess];
   const auto at =
       std::ranges::lower_bound(workers, id, {}, [](const WorkerState* w) { return w->spec.id; });
   return at != workers.end() && (*at)->spec.id == id ? *at : nullptr;
