@@ -89,13 +89,16 @@ Choice PrefixChoice::Continue(const Conversations::Talk& talk, WorkerState* last
   return {best.worker, best.worker == last ? Rule::kSticky : Rule::kBalance};
 }
 
-// Most of its history has to be computed anew wherever it goes, so it goes where it evicts least.
+// Most of its history has to be computed anew wherever it goes, so where there is no room for it
+// here it goes where it evicts least.
 Choice PrefixChoice::Emptier(const Conversations::Talk& talk, const WorkerState& last,
                              std::vector<Candidate>& considered) const {
   constexpr double kAlike = 0.25;
   const uint64_t own = query_.prompt_tokens - query_.k1_tokens;
   const uint64_t held = talk.counted ? std::min<uint64_t>(own, talk.tokens) : 0;
-  const double stays = Accounts::Fill(*accounts_.Find(last.spec.id), own - held);
+  const Account& here = *accounts_.Find(last.spec.id);
+  if (here.assigned() + own - held <= Accounts::Assignable(here)) return {};
+  const double stays = Accounts::Fill(here, own - held);
   const auto need = [&](const Account& a) { return Needed(a, own); };
   const auto may = [&](const Account& a, uint64_t tokens) {
     return a.member.takes_new && a.assigned() + tokens <= Accounts::Assignable(a) &&

@@ -64,13 +64,13 @@ TEST(PrefixChoiceTest, AConversationWhoseHistoryIsGoneGoesWhereItEvictsLeast) {
   Fleet4 f;
   for (uint32_t w = 1; w < 4; ++w) f.router.DrainWorker(WorkerId(w), true, f.now);
   for (uint32_t turn = 0; turn < 4; ++turn) {
-    for (uint64_t talk = 1; talk <= 3; ++talk) f.Turn(talk, 12'800 + turn * 640);
+    for (uint64_t talk = 1; talk <= 6; ++talk) f.Turn(talk, 12'800 + turn * 640);
   }
   for (uint32_t w = 1; w < 4; ++w) f.router.DrainWorker(WorkerId(w), false, f.now);
   EXPECT_EQ(f.Turn(1, 15'360).worker, WorkerId(0)) << "its history is there";
   f.router.ClearCache(WorkerId(0));
   const WorkerId next = f.Turn(1, 16'000).worker;
-  EXPECT_NE(next, WorkerId(0)) << "two others live there";
+  EXPECT_NE(next, WorkerId(0)) << "more lives there than fits";
   EXPECT_EQ(f.Turn(1, 16'640).worker, next);
 }
 
