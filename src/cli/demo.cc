@@ -117,7 +117,7 @@ Result<DemoResult> RunDemo(const DemoOptions& options, ProgressLine& line) {
   for (const char* policy : {"round_robin", "prefix"}) {
     const TimePoint start = SteadyClock().Now();
     HIDANE_CHECK_OK(run.Begin(policy));
-    HIDANE_TRY(rounds, run.WarmUp(rounds, Seconds(options.budget) / 4));
+    HIDANE_TRY(rounds, run.WarmUp(rounds, Seconds(options.budget) / 3));
     if (result.rows.empty()) {
       wanted.requests =
           RequestsFor(options, rounds * options.tenants, Seconds(SteadyClock().Now() - start));
