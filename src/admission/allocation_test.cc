@@ -2,28 +2,8 @@
 #ifndef HIDANE_SANITIZED
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "admission/working_set.h"
-
-namespace {
-std::atomic<size_t> allocations = 0;
-}  // namespace
-
-// The test program counts every allocation.
-void* operator new(size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* const p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, size_t) noexcept {
-  std::free(p);
-}
+#include "base/counted_new.h"
 
 namespace hidane::admission {
 namespace {
@@ -42,9 +22,9 @@ TEST(AllocationTest, ATurnOfAConversationInsideAllocatesNothing) {
     set.Tick(now);
   };
   round(FromSeconds(0));
-  const size_t before = allocations;
+  const size_t before = g_allocations;
   for (int i = 1; i <= 10; ++i) round(FromSeconds(i));
-  EXPECT_EQ(allocations - before, 0u);
+  EXPECT_EQ(g_allocations - before, 0u);
 }
 
 }  // namespace

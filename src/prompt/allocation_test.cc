@@ -2,29 +2,10 @@
 #ifndef HIDANE_SANITIZED
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <string>
 
+#include "base/counted_new.h"
 #include "prompt/body_reader.h"
-
-namespace {
-std::atomic<size_t> allocations = 0;
-}  // namespace
-
-// The test program counts every allocation.
-void* operator new(size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* const p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, size_t) noexcept {
-  std::free(p);
-}
 
 namespace hidane::prompt {
 namespace {
@@ -43,9 +24,9 @@ TEST(AllocationTest, AReaderThatHasSeenABodyAllocatesNothingForTheNextOne) {
   };
   ASSERT_TRUE(read());
   ASSERT_TRUE(read());
-  const size_t before = allocations;
+  const size_t before = g_allocations;
   ASSERT_TRUE(read());
-  EXPECT_EQ(allocations - before, 0u);
+  EXPECT_EQ(g_allocations - before, 0u);
   EXPECT_EQ(body.identity.message_ends.size(), 201u);
 }
 

@@ -4,28 +4,11 @@
 
 #include <benchmark/benchmark.h>
 
-#include <cstdlib>
-#include <new>
 #include <vector>
 
+#include "base/counted_new.h"
 #include "base/rng.h"
 #include "vtoken/block_pool.h"
-
-namespace {
-uint64_t g_allocations = 0;
-}  // namespace
-
-void* operator new(size_t size) {
-  ++g_allocations;
-  if (void* const p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, size_t) noexcept {
-  std::free(p);
-}
 
 namespace hidane::vtoken {
 namespace {

@@ -2,28 +2,11 @@
 // `allocs` counts heap allocations per round; a kept planner makes none.
 #include <benchmark/benchmark.h>
 
-#include <cstdlib>
-#include <new>
 #include <vector>
 
+#include "base/counted_new.h"
 #include "base/rng.h"
 #include "vtoken/relocation_planner.h"
-
-namespace {
-uint64_t g_allocations = 0;
-}  // namespace
-
-void* operator new(size_t size) {
-  ++g_allocations;
-  if (void* const p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, size_t) noexcept {
-  std::free(p);
-}
 
 namespace hidane::vtoken {
 namespace {
@@ -39,12 +22,16 @@ std::vector<LiveSet> Units(uint32_t units, uint32_t block_size, uint32_t slots, 
   return sets;
 }
 
-// Arguments: token-units, units, block size, percent kept.
-void Decide(benchmark::State& state) {
+// Of the arguments token-units, units, block size, percent kept.
+std::vector<LiveSet> UnitsOf(const benchmark::State& state) {
   const auto units = static_cast<uint32_t>(state.range(1));
   const auto slots = static_cast<uint32_t>(state.range(0)) / units;
-  const auto sets = Units(units, static_cast<uint32_t>(state.range(2)), slots,
-                          slots * static_cast<uint32_t>(state.range(3)) / 100);
+  return Units(units, static_cast<uint32_t>(state.range(2)), slots,
+               slots * static_cast<uint32_t>(state.range(3)) / 100);
+}
+
+void Decide(benchmark::State& state) {
+  const auto sets = UnitsOf(state);
   RelocationPlanner planner;
   RelocationPlan plan;
   planner.Decide({.units = sets}, plan);
@@ -58,10 +45,7 @@ BENCHMARK(Decide)
     ->Unit(benchmark::kMicrosecond);
 
 void Emit(benchmark::State& state) {
-  const auto units = static_cast<uint32_t>(state.range(1));
-  const auto slots = static_cast<uint32_t>(state.range(0)) / units;
-  const auto sets = Units(units, static_cast<uint32_t>(state.range(2)), slots,
-                          slots * static_cast<uint32_t>(state.range(3)) / 100);
+  const auto sets = UnitsOf(state);
   RelocationPlanner planner;
   RelocationPlan plan;
   planner.Plan({.units = sets}, plan);
