@@ -143,24 +143,24 @@ double Call::Elapsed() const {
 
 void Call::Log() const {
   const std::string_view worker = decision_ ? context().fleet.name(decision_->worker) : "";
-  if (context().config->log_requests()) {
-    log::Info("request.done", {{"request_id", request_id_},
-                               {"path", exchange_.head().path()},
-                               {"status", gone_ ? 499 : http_status_},
-                               {"worker", worker},
-                               {"decision", decision_ ? routing::Name(decision_->rule) : ""},
-                               {"attempts", attempts_},
-                               {"body_bytes", body_.size()},
-                               {"prompt_tokens", usage_ ? usage_->prompt_tokens : -1},
-                               {"cached_tokens", usage_ ? usage_->cached_tokens : -1},
-                               {"cached_expected", decision_ ? decision_->expected_cached : 0},
-                               {"completion_tokens", usage_ ? usage_->completion_tokens : -1},
-                               {"ttft_ms", ttft_s_ * 1e3},
-                               {"total_ms", Elapsed() * 1e3}});
-  }
-  if (decision_)
-    context().decisions.Add({request_id_, *decision_, std::string(worker),
-                             gone_ ? 499 : http_status_, ttft_s_, usage_, regret_});
+  const int status = gone_ ? 499 : http_status_;
+  if (decision_)  // before the line: who has read it finds the decision
+    context().decisions.Add(
+        {request_id_, *decision_, std::string(worker), status, ttft_s_, usage_, regret_});
+  if (!context().config->log_requests()) return;
+  log::Info("request.done", {{"request_id", request_id_},
+                             {"path", exchange_.head().path()},
+                             {"status", status},
+                             {"worker", worker},
+                             {"decision", decision_ ? routing::Name(decision_->rule) : ""},
+                             {"attempts", attempts_},
+                             {"body_bytes", body_.size()},
+                             {"prompt_tokens", usage_ ? usage_->prompt_tokens : -1},
+                             {"cached_tokens", usage_ ? usage_->cached_tokens : -1},
+                             {"cached_expected", decision_ ? decision_->expected_cached : 0},
+                             {"completion_tokens", usage_ ? usage_->completion_tokens : -1},
+                             {"ttft_ms", ttft_s_ * 1e3},
+                             {"total_ms", Elapsed() * 1e3}});
 }
 
 }  // namespace hidane::gateway

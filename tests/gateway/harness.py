@@ -371,11 +371,16 @@ class Gateway:
         return Client(self.port)
 
     def post(self, body, **kw):
+        """The answer, when the gateway has settled it too: the client may see its last byte first."""
         client = self.client()
         try:
-            return client.request(body, **kw).answer()
+            answer = client.request(body, **kw).answer()
         finally:
             client.close()
+        if "x-request-id" in answer.headers:
+            wait_until(lambda: answer.headers["x-request-id"] in
+                       [e["request_id"] for e in self.events("request.done")])
+        return answer
 
     def get(self, path, admin=False):
         port = self.admin_port if admin else self.port
