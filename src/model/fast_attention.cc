@@ -17,6 +17,7 @@ constexpr uint32_t kCutSlots = 512;  // multiple of kTileSlots
 static_assert(kCutSlots <= kRowAttentionSlots);
 constexpr uint32_t kFewRows = 4;  // up to here, cuts are tasks of their own
 constexpr float kLn2 = 0.6931471805599453F;
+static_assert(kTileSlots == 64);  // a tile's dead slots are a word
 
 /// Floats of one panel's state and sums.
 size_t PanelFloats(uint32_t head_dim) {
@@ -27,6 +28,10 @@ SoftmaxState& State(float* panel) {
 }
 float* Sums(float* panel) {
   return panel + sizeof(SoftmaxState) / sizeof(float);
+}
+
+uint64_t LowBits(uint32_t n) {
+  return n < 64 ? (uint64_t{1} << n) - 1 : ~uint64_t{0};
 }
 
 void Clear(float* panel, uint32_t head_dim) {
@@ -51,6 +56,10 @@ struct FastAttention<T>::Call {
   uint32_t dim() const { return layout.head_dim; }
   uint32_t group() const { return heads / layout.kv_heads; }
   uint32_t Panels(const Task& task) const { return CeilDiv(task.rows * group(), kPanel); }
+  /// Of the tile of slots that begins at `slot`.
+  uint64_t Dead(const Task& task, uint32_t slot) const {
+    return seqs[task.seq].DeadSlots(task.kv_head, layout.kv_heads, slot / kTileSlots);
+  }
 };
 
 /// A task's part of the thread's scratch memory.
@@ -171,11 +180,13 @@ void FastAttention<T>::SumCut(const Call& call, const Task& task, const Work& wo
   }
   for (uint32_t slot = cut * kCutSlots; slot < end; slot += kTileSlots) {
     const uint32_t n = std::min(kTileSlots, end - slot);
+    const uint64_t dead = call.Dead(task, slot);
+    if ((~dead & LowBits(n)) == 0) continue;
     GatherTile(call.kv.k, call.layout, seq.block_table, task.kv_head, slot, n, work.keys);
     GatherTile(call.kv.v, call.layout, seq.block_table, task.kv_head, slot, n, work.values);
     if constexpr (std::is_same_v<T, Bf16>)
       TransposeBf16(work.values, kTileSlots, dim, work.values_t);
-    SumTile(call, work, slot, panels, sums);
+    SumTile(call, work, slot, dead, panels, sums);
   }
 }
 
@@ -184,16 +195,18 @@ template <class T>
 void FastAttention<T>::SumRow(const Call& call, const Task& task, const Work& work, uint32_t first,
                               uint32_t end, float* sums) const {
   const AttentionSeq& seq = call.seqs[task.seq];
-  const uint32_t slots = end - first, block_size = call.layout.block_size;
+  const uint32_t block_size = call.layout.block_size;
   const Bf16* keys[kCutSlots + kRowAttentionPad];
   const Bf16* values[kCutSlots + kRowAttentionPad];
-  for (uint32_t i = 0; i < slots; ++i) {
-    const uint32_t slot = first + i;
+  uint32_t slots = 0;
+  for (uint32_t slot = first; slot < end; ++slot) {
+    if (!seq.dead.empty() && call.Dead(task, slot) >> slot % kTileSlots & 1) continue;
     const size_t at = call.layout.RowOffset(seq.block_table[slot / block_size].value(),
                                             task.kv_head, slot % block_size);
-    keys[i] = reinterpret_cast<const Bf16*>(call.kv.k + at);
-    values[i] = reinterpret_cast<const Bf16*>(call.kv.v + at);
+    keys[slots] = reinterpret_cast<const Bf16*>(call.kv.k + at);
+    values[slots++] = reinterpret_cast<const Bf16*>(call.kv.v + at);
   }
+  if (slots == 0) return;
   std::fill_n(keys + slots, kRowAttentionPad, keys[slots - 1]);
   std::fill_n(values + slots, kRowAttentionPad, values[slots - 1]);
   RowAttentionBf16({reinterpret_cast<const Bf16*>(work.rows), call.group(), call.dim(), keys,
@@ -202,7 +215,7 @@ void FastAttention<T>::SumRow(const Call& call, const Task& task, const Work& wo
 
 template <class T>
 void FastAttention<T>::SumTile(const Call& call, const Work& work, uint32_t first_slot,
-                               uint32_t panels, float* sums) const {
+                               uint64_t dead, uint32_t panels, float* sums) const {
   const uint32_t dim = call.dim();
   GemmArgs<T> scores{work.keys, dim, 1, nullptr, kTileSlots, 1, dim, work.scores, kPanel, false};
   GemmArgs<T> values{work.values_t, kTileSlots, 1,      work.probs, dim, 1,
@@ -223,7 +236,7 @@ void FastAttention<T>::SumTile(const Call& call, const Work& work, uint32_t firs
     float* const panel = sums + p * PanelFloats(dim);
     scores.b = work.queries + size_t{p} * dim * kPanel;
     context_.gemm(scores);
-    SoftmaxTile(work.scores, limits, State(panel), Sums(panel), dim, work.probs);
+    SoftmaxTile(work.scores, limits, dead, State(panel), Sums(panel), dim, work.probs);
     values.c = Sums(panel);
     context_.gemm(values);
   }

@@ -17,7 +17,8 @@ namespace hidane::model {
 /// A task is a kv head of up to 64 rows of one sequence with all query heads that share it, so a
 /// tile of K and V is gathered once for them. The context is cut every 512 slots, each cut is
 /// summed for itself, and the sums are joined in order; where rows are few, the cuts are tasks of
-/// their own. The cuts depend on slot numbers alone, hence so do a row's bits in f32.
+/// their own. The cuts depend on slot numbers alone, hence so do a row's bits in f32. Dead slots
+/// are masked, and tiles of nothing else left out.
 /// In bf16 a single row (decode) leaves tiles aside and takes RowAttentionBf16.
 /// Source: Dao et al. 2022; Dao et al. 2023 ("Flash-Decoding") for the split.
 template <class T>
@@ -44,8 +45,8 @@ class FastAttention {
               float* sums) const;
   void SumRow(const Call& call, const Task& task, const Work& work, uint32_t first, uint32_t end,
               float* sums) const;
-  void SumTile(const Call& call, const Work& work, uint32_t first_slot, uint32_t panels,
-               float* sums) const;
+  void SumTile(const Call& call, const Work& work, uint32_t first_slot, uint64_t dead,
+               uint32_t panels, float* sums) const;
   void JoinCuts(const Call& call, const Task& first);
   void Write(const Call& call, const Task& task, float* sums, float* rows) const;
 

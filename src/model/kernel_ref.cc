@@ -171,9 +171,7 @@ class ReferenceKernels final : public Kernels {
 
   static bool IsDead(const AttentionSeq& seq, uint32_t slot, uint32_t kv_head,
                      const KvLayout& layout) {
-    if (seq.dead.empty()) return false;
-    const size_t words = seq.dead.size() / layout.kv_heads;
-    return seq.dead[kv_head * words + slot / 64] >> slot % 64 & 1;
+    return seq.DeadSlots(kv_head, layout.kv_heads, slot / 64) >> slot % 64 & 1;
   }
 
   static uint32_t LiveSlots(const AttentionSeq& seq, uint32_t length, uint32_t kv_head,

@@ -61,9 +61,16 @@ struct AttentionSeq {
   /// Where K and V of the only new row go, a table slot <= active_length for each kv head, one
   /// that a dead token left. Its query reads the same slots as ever. Empty: to slot active_length.
   std::span<const uint32_t> write_slots{};
-  /// Bit s of a kv head's bitmap: nobody reads slot s. [kv_heads][words]; empty: no slot is dead.
-  /// The scalar set only.
+  /// Bit s of a kv head's bitmap: nobody reads slot s, whose K and V must still be finite.
+  /// [kv_heads][words]; slots past the words, or all if empty, are live. REQUIRES: the slots of the
+  /// step's own rows are live.
   std::span<const uint64_t> dead{};
+
+  /// Bit i: slot 64 * word + i is dead to `kv_head`, of `kv_heads`.
+  uint64_t DeadSlots(uint32_t kv_head, uint32_t kv_heads, uint32_t word) const {
+    const size_t words = dead.size() / kv_heads;
+    return word < words ? dead[kv_head * words + word] : 0;
+  }
 };
 
 /// One layer's K and V memory: two arrays of blocks as KvLayout says, bf16 or f32.

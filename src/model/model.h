@@ -52,8 +52,8 @@ struct SeqSlice {
   /// the only new token; attention reads the slots 0 .. active_length as ever. Empty: it is written
   /// to slot active_length. REQUIRES if not empty: n_tokens == 1.
   std::span<const uint32_t> write_slots{};
-  /// Bit s of a bitmap: attention does not see slot s. [layers][kv_heads][words]; empty: it sees
-  /// all. Only with ModelOptions::reference_kernels.
+  /// Bit s of a bitmap: attention does not see slot s, which holds no new token.
+  /// [layers][kv_heads][words]; empty: it sees all.
   std::span<const uint64_t> dead{};
 };
 

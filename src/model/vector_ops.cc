@@ -224,11 +224,14 @@ HWY_INLINE void StoreProbs(Vec even, Vec odd, uint32_t slot, uint32_t lane, Bf16
 }
 
 template <bool kMasked, class T>
-HWY_INLINE void SoftmaxColumns(const float* scores, const int32_t* limits, SoftmaxState& state,
-                               float* out, uint32_t rows, T* probs, uint32_t lane) {
+HWY_INLINE void SoftmaxColumns(const float* scores, const int32_t* limits, uint64_t dead,
+                               SoftmaxState& state, float* out, uint32_t rows, T* probs,
+                               uint32_t lane) {
   const auto limit = hn::Load(i32, limits + lane);
-  const auto visible = [limit](uint32_t slot) HWY_ATTR {
-    return hn::RebindMask(f, hn::Lt(hn::Set(i32, static_cast<int32_t>(slot)), limit));
+  const auto visible = [limit, dead](uint32_t slot) HWY_ATTR {
+    const bool is_dead = dead >> slot & 1;
+    const int32_t place = is_dead ? INT32_MAX : static_cast<int32_t>(slot);
+    return hn::RebindMask(f, hn::Lt(hn::Set(i32, place), limit));
   };
   const Vec old_max = hn::Load(f, state.max + lane);
   Vec max = old_max, max1 = old_max;
@@ -267,27 +270,27 @@ HWY_INLINE void SoftmaxColumns(const float* scores, const int32_t* limits, Softm
 }
 
 template <class T>
-HWY_INLINE void SoftmaxTileT(const float* scores, const int32_t* limits, SoftmaxState& state,
-                             float* out, uint32_t rows, T* probs) {
-  bool masked = false;
+HWY_INLINE void SoftmaxTileT(const float* scores, const int32_t* limits, uint64_t dead,
+                             SoftmaxState& state, float* out, uint32_t rows, T* probs) {
+  bool masked = dead != 0;
   for (uint32_t j = 0; j < kPanel; ++j) masked |= limits[j] < static_cast<int32_t>(kTileSlots);
   for (uint32_t lane = 0; lane < kPanel; lane += kLanes) {
     if (masked) {
-      SoftmaxColumns<true>(scores, limits, state, out, rows, probs, lane);
+      SoftmaxColumns<true>(scores, limits, dead, state, out, rows, probs, lane);
     } else {
-      SoftmaxColumns<false>(scores, limits, state, out, rows, probs, lane);
+      SoftmaxColumns<false>(scores, limits, dead, state, out, rows, probs, lane);
     }
   }
 }
 
-void SoftmaxF32T(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
-                 uint32_t rows, float* probs) {
-  SoftmaxTileT(scores, limits, state, out, rows, probs);
+void SoftmaxF32T(const float* scores, const int32_t* limits, uint64_t dead, SoftmaxState& state,
+                 float* out, uint32_t rows, float* probs) {
+  SoftmaxTileT(scores, limits, dead, state, out, rows, probs);
 }
 
-void SoftmaxBf16T(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
-                  uint32_t rows, Bf16* probs) {
-  SoftmaxTileT(scores, limits, state, out, rows, probs);
+void SoftmaxBf16T(const float* scores, const int32_t* limits, uint64_t dead, SoftmaxState& state,
+                  float* out, uint32_t rows, Bf16* probs) {
+  SoftmaxTileT(scores, limits, dead, state, out, rows, probs);
 }
 
 void ProbabilityT(float* scores, const float* lse) {
@@ -368,13 +371,13 @@ void GemmF32(const GemmArgs<float>& args) {
 void DecodeF32(PanelType type, const std::byte* in, uint32_t blocks, float* out) {
   HWY_DYNAMIC_DISPATCH(DecodeT)(type, in, blocks, out);
 }
-void SoftmaxTile(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
-                 uint32_t rows, float* probs) {
-  HWY_DYNAMIC_DISPATCH(SoftmaxF32T)(scores, limits, state, out, rows, probs);
+void SoftmaxTile(const float* scores, const int32_t* limits, uint64_t dead, SoftmaxState& state,
+                 float* out, uint32_t rows, float* probs) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxF32T)(scores, limits, dead, state, out, rows, probs);
 }
-void SoftmaxTile(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
-                 uint32_t rows, Bf16* probs) {
-  HWY_DYNAMIC_DISPATCH(SoftmaxBf16T)(scores, limits, state, out, rows, probs);
+void SoftmaxTile(const float* scores, const int32_t* limits, uint64_t dead, SoftmaxState& state,
+                 float* out, uint32_t rows, Bf16* probs) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxBf16T)(scores, limits, dead, state, out, rows, probs);
 }
 void ProbabilityTile(float* scores, const float* lse) {
   HWY_DYNAMIC_DISPATCH(ProbabilityT)(scores, lse);

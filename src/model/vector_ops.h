@@ -27,12 +27,12 @@ struct SoftmaxState {
 
 /// Takes the scores [64][16] of the next 64 slots into `state` and leaves the probabilities,
 /// exp2(score - new max), in `probs` as the right operand of the next GEMM: [64][16] f32 (may be
-/// `scores`), or bf16 pairs [32][16][2]. Column j sees the tile's slots below limits[j]. Rows
-/// of `out` ([rows][16], the sums so far) are scaled to the new maximum.
-void SoftmaxTile(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
-                 uint32_t rows, float* probs);
-void SoftmaxTile(const float* scores, const int32_t* limits, SoftmaxState& state, float* out,
-                 uint32_t rows, Bf16* probs);
+/// `scores`), or bf16 pairs [32][16][2]. Column j sees the tile's slots below limits[j] whose bit
+/// in `dead` is not set. Rows of `out` ([rows][16], the sums so far) are scaled to the new maximum.
+void SoftmaxTile(const float* scores, const int32_t* limits, uint64_t dead, SoftmaxState& state,
+                 float* out, uint32_t rows, float* probs);
+void SoftmaxTile(const float* scores, const int32_t* limits, uint64_t dead, SoftmaxState& state,
+                 float* out, uint32_t rows, Bf16* probs);
 
 /// scores[s][j] = exp2(scores[s][j] - lse[j]) for a tile of slots, [64][16], of known sums.
 void ProbabilityTile(float* scores, const float* lse);
