@@ -176,7 +176,9 @@ void AddOptions(CLI::App& command, Options& o) {
                   "What the engines' prefix caches let go of first: lru, as vLLM; reuse, as "
                   "hidane engine")
       ->check(CLI::IsMember({"lru", "reuse"}));
-  command.add_option("--gpu", m.gpu, "Model and GPUs of a replica");
+  command.add_option("--gpu", m.gpu,
+                     "Model and GPUs of a replica, or of a mixed fleet: "
+                     "12x8b-bf16-h100,4x8b-fp8-h200, over and over");
   command
       .add_option("--requests", m.requests,
                   "Counted requests of a closed loop, after 1,200 of warm-up; of a trace: so many")
@@ -210,6 +212,7 @@ void AddSim(CLI::App& app, Exit& exit) {
       "  hidane sim --scenario seed\n"
       "  hidane sim --scenario demo --cpu-rates 310 18 50\n"
       "  hidane sim --policy round_robin prefix --fleet 16x80 8x100 --phase sustained\n"
+      "  hidane sim --fleet 16x80 --gpu 12x8b-bf16-h100,4x8b-fp8-h200\n"
       "  hidane sim --policy prefix --gateways 1 2 4 16 --deltas late --json rows.json\n"
       "  hidane sim --phase sustained replica_loss --html report.html\n"
       "  hidane sim --plan --tenants 80 --static-tokens 27000 --rate 30 --gpu h100 "

@@ -38,13 +38,18 @@ constexpr Column kColumns[] = {
     {"good/s", &Row::goodput_rps, 1, 1, ""},
     {"req/s", &Row::requests_per_s, 1, 1, ""},
     {"imbalance", &Row::load_imbalance, 1, 2, ""},
+    {"at least", &Row::load_imbalance_bound, 1, 2, ""},
     {"homes", &Row::mean_homes, 1, 1, ""},
     {"in storm", &Row::surge_rps, 1, 1, "/s"},
     {"after", &Row::after_rps, 1, 1, "/s"},
     {"answered", &Row::answered_share, 100, 1, " %"},
     {"sends", &Row::sends_per_request, 1, 2, ""},
     {"back after", &Row::recovery_s, 1, 0, " s"},
+    {"moved", &Row::keys_moved, 100, 2, " %"},
+    {"by loss", &Row::keys_lost, 100, 2, " %"},
     {"decisions/s", &Row::decisions_per_s, 1, 0, ""},
+    {"index", &Row::index_bytes, 1e-6, 1, " MB"},
+    {"B/entry", &Row::index_bytes_per_entry, 1, 1, ""},
 };
 
 std::string Cell(const sim::Summary& s, const Column& c) {

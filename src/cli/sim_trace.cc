@@ -119,6 +119,7 @@ Result<std::vector<SimCell>> TraceCells(const TraceOptions& options, const Commo
                 .sessions = options.sessions};
   run.phase = TitleOf(options.file);
   run.sdk_clients = options.clients == "sdk";
+  run.churn_every = FromSeconds(options.churn_s);
   std::vector<SimCell> cells;
   for (const uint32_t replicas : OrOne(options.replicas, 8u)) {
     for (const uint64_t kv : OrOne(options.kv_tokens, uint64_t{0})) {
@@ -155,6 +156,7 @@ Result<std::vector<SimCell>> AgentsCells(const TraceOptions& options,
       for (size_t i = 0; i < runs.size(); ++i) {
         runs[i].trace = sessions[i];
         runs[i].sdk_clients = options.clients == "sdk";
+        runs[i].churn_every = FromSeconds(options.churn_s);
       }
       AddCells(runs, common, cells);
     }
@@ -182,6 +184,10 @@ void AddTraceOptions(CLI::App& command, TraceOptions& o) {
       ->check(CLI::Range(1u, 10'000u));
   command.add_option("--time-scale", o.time_scale, "2: the trace in half its time")
       ->check(CLI::Range(1e-3, 1e6));
+  command
+      .add_option("--churn", o.churn_s,
+                  "Traces and agents: every so many seconds another replica is lost, for 30 s")
+      ->check(CLI::Range(1.0, 1e6));
   command.add_option("--sessions", o.sessions, "At a time, where a trace has no times")
       ->check(CLI::Range(1u, 1'000'000u));
   command

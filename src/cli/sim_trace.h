@@ -22,6 +22,7 @@ struct TraceOptions {
   std::vector<uint64_t> kv_tokens;
   uint32_t overlay = 1, sessions = 64;
   double time_scale = 1;
+  double churn_s = 0;  ///< a replica is lost so often; 0: none
   std::string clients = "patient";
 };
 void AddTraceOptions(CLI::App& command, TraceOptions& options);

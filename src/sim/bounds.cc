@@ -58,14 +58,16 @@ class Segments {
 
 }  // namespace
 
-void HitBounds::Add(const Request& request) {
+uint32_t HitBounds::Add(const Request& request) {
   const PrefixForest::Path path = forest_.Add(request);
   sent_.push_back({path.answer_end, request.prompt.bytes(), request.counted});
   cuts_.push_back(path.answer_end);
   cuts_.push_back(path.prompt_end);
-  if (!request.counted) return;
-  prompt_tokens_ += request.prompt.bytes();
-  known_tokens_ += path.known;
+  if (request.counted) {
+    prompt_tokens_ += request.prompt.bytes();
+    known_tokens_ += path.known;
+  }
+  return path.known;
 }
 
 double HitBounds::Infinite() const {

@@ -13,8 +13,8 @@ namespace hidane::sim {
 /// requests make the ratio, all of them fill the cache.
 class HitBounds {
  public:
-  /// In order of sending.
-  void Add(const Request& request);
+  /// In order of sending. Returns the tokens of the prompt that came before.
+  uint32_t Add(const Request& request);
 
   /// Every block that anybody sent, or got as an answer, before hits. NaN without a request.
   double Infinite() const;

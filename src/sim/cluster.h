@@ -23,6 +23,7 @@ class Cluster {
   size_t size() const { return workers_.size(); }
   uint64_t kv_capacity_tokens() const;  ///< of all
   bool up(uint32_t worker) const { return workers_[worker].up; }
+  uint64_t life(uint32_t worker) const { return workers_[worker].life; }  ///< one more each Stop
   /// Seconds of the process's start, as its metrics would say.
   double started_s(uint32_t worker) const { return Seconds(workers_[worker].started); }
   const Engine& engine(uint32_t worker) const { return workers_[worker].engine; }

@@ -84,6 +84,11 @@ class Engine {
   /// What no gateway knows. O(requests here + blocks of the prompt).
   Forecast Predict(const prompt::Identity& prompt, uint32_t output_tokens) const;
 
+  /// Seconds to compute these tokens of a prompt, without what a step costs once.
+  double PrefillSeconds(uint32_t begin, uint32_t end) const {
+    return model_.TokenSeconds(begin, end);
+  }
+
   const EngineTime& time() const { return time_; }  ///< as of the last EndStep, restarts included
   uint32_t running() const { return scheduler_.running(); }
   uint32_t waiting() const { return scheduler_.waiting(); }

@@ -75,6 +75,18 @@ void TellLeft(WorkingSets& sets, std::span<Gateway> gateways) {
   }
 }
 
+void FillIndexMemory(std::span<const Gateway> gateways, TimePoint now, Row& row) {
+  double bytes = 0, entries = 0;
+  for (const Gateway& gateway : gateways) {
+    for (const routing::WorkerView& worker : gateway.router().Workers(now)) {
+      bytes += static_cast<double>(worker.index_bytes);
+      entries += static_cast<double>(worker.indexed_blocks);
+    }
+  }
+  row.index_bytes = bytes / static_cast<double>(gateways.size());
+  if (entries > 0) row.index_bytes_per_entry = bytes / entries;
+}
+
 void AddDecisions(std::span<const Gateway> gateways, Run& run) {
   Duration deciding{};
   for (const Gateway& gateway : gateways) {

@@ -17,6 +17,9 @@ Result<std::vector<Gateway>> MakeGateways(const Setup& setup, const Cluster& clu
 /// Placement hears which conversations admission expects no more for now.
 void TellLeft(WorkingSets& sets, std::span<Gateway> gateways);
 
+/// `index_bytes` of a gateway on average, `index_bytes_per_entry`.
+void FillIndexMemory(std::span<const Gateway> gateways, TimePoint now, Row& row);
+
 /// Adds up what they decided.
 void AddDecisions(std::span<const Gateway> gateways, Run& run);
 

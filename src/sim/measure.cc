@@ -37,8 +37,9 @@ void Measure::OnSend(const Request& request, const Cluster& cluster, TimePoint n
 }
 
 void Measure::OnEnter(const Request& request, Duration wait) {
-  records_[open_.at(request.id)].in_line = wait;
-  bounds_.Add(request);
+  Record& r = records_[open_.at(request.id)];
+  r.in_line = wait;
+  r.known_tokens = bounds_.Add(request);
 }
 
 void Measure::OnFirstByte(uint64_t id, TimePoint now) {
@@ -130,9 +131,25 @@ void Measure::FillEngineTimes(const Cluster& cluster, Row& row) const {
   }
   row.static_prefill_share = Ratio(first_sight_too, busy);
   row.recompute_share = Ratio(again, busy);
-  if (!prefill.empty()) {
-    row.load_imbalance = Ratio(*std::ranges::max_element(prefill), Mean(prefill));
+  if (prefill.empty()) return;
+  row.load_imbalance = Ratio(*std::ranges::max_element(prefill), Mean(prefill));
+  row.load_imbalance_bound = std::max(1.0, Ratio(LongestPrefill(cluster), Mean(prefill)));
+}
+
+// Seconds of the longest prefill that no cache would have spared, on the fastest worker.
+double Measure::LongestPrefill(const Cluster& cluster) const {
+  const Record* longest = nullptr;
+  const auto seconds = [&](uint32_t worker, const Record& r) {
+    return cluster.engine(worker).PrefillSeconds(r.known_tokens, r.prompt_tokens);
+  };
+  for (const Record& r : records_) {
+    if (!r.counted || !r.ok) continue;
+    if (longest == nullptr || seconds(0, r) > seconds(0, *longest)) longest = &r;
   }
+  if (longest == nullptr) return 0;
+  double least = seconds(0, *longest);
+  for (uint32_t w = 1; w < cluster.size(); ++w) least = std::min(least, seconds(w, *longest));
+  return least;
 }
 
 // Workers that served a prefix, whatever the policy calls them.

@@ -42,6 +42,7 @@ class Measure {
     Duration in_line{};
     uint64_t k1 = 0;
     uint32_t worker = 0;
+    uint32_t known_tokens = 0;  // of the prompt: what an infinite cache would hold
     uint32_t prompt_tokens = 0, cached_tokens = 0, expected_cached = 0, output_tokens = 0;
     bool counted = false;
     bool ok = false;
@@ -54,6 +55,7 @@ class Measure {
   void FillTimes(Row& row) const;
   void FillRates(Row& row) const;
   void FillEngineTimes(const Cluster& cluster, Row& row) const;
+  double LongestPrefill(const Cluster& cluster) const;
   void FillHomes(Row& row) const;
 
   std::vector<Record> records_;                            // in order of sending

@@ -12,12 +12,20 @@ std::optional<TimePoint> FleetPlan::first_change() const {
 }
 
 void Operations::Second(TimePoint now, FleetControl& fleet) {
+  if (plan_.churn) PlanChurn(now, fleet.workers());
   Lose(now, fleet);
   if (plan_.upgrade && now >= plan_.upgrade->at) Upgrade(now, fleet);
 }
 
 bool Operations::done(uint32_t workers) const {
-  return plan_.losses.empty() && down_.empty() && (!plan_.upgrade || upgrading_ >= workers);
+  return !plan_.churn && plan_.losses.empty() && down_.empty() &&
+         (!plan_.upgrade || upgrading_ >= workers);
+}
+
+void Operations::PlanChurn(TimePoint now, uint32_t workers) {
+  if (now < plan_.churn->every * (churned_ + 1)) return;
+  plan_.losses.push_back({.worker = churned_ % workers, .at = now, .down = plan_.churn->down});
+  ++churned_;
 }
 
 void Operations::Lose(TimePoint now, FleetControl& fleet) {

@@ -16,6 +16,12 @@ struct FleetPlan {
     Duration down{};
   };
   std::vector<Loss> losses;
+  /// One worker after the other, each lost for `down`, without end.
+  struct Churn {
+    Duration every{};
+    Duration down{};
+  };
+  std::optional<Churn> churn;
   /// One worker after the other: drained, stopped when idle, back after `down`.
   struct Upgrade {
     TimePoint at{};
@@ -23,7 +29,7 @@ struct FleetPlan {
     Duration drain_max{};  ///< stopped after so long even if not idle
   };
   std::optional<Upgrade> upgrade;
-  /// When the first change begins; nullopt: none.
+  /// When the first change begins of those that end; nullopt: none.
   std::optional<TimePoint> first_change() const;
 };
 
@@ -49,11 +55,13 @@ class Operations {
 
  private:
   enum class Stage : uint8_t { kNext, kDraining, kDown };
+  void PlanChurn(TimePoint now, uint32_t workers);
   void Lose(TimePoint now, FleetControl& fleet);
   void Upgrade(TimePoint now, FleetControl& fleet);
 
   FleetPlan plan_;
   std::vector<FleetPlan::Loss> down_;  // lost and not yet back
+  uint32_t churned_ = 0;               // losses by churn
   uint32_t upgrading_ = 0;             // the worker whose turn it is
   Stage stage_ = Stage::kNext;
   TimePoint since_{};

@@ -73,6 +73,16 @@ TEST(Operations, AWorkerThatNeverGetsIdleIsStoppedAllTheSame) {
   EXPECT_FALSE(fleet.done);
 }
 
+TEST(Operations, ChurnTakesOneWorkerAfterTheOther) {
+  FleetPlan plan;
+  plan.churn = {.every = std::chrono::seconds(5), .down = std::chrono::seconds(2)};
+  FakeFleet fleet;
+  EXPECT_THAT(fleet.Play(Operations(plan), 16),
+              ElementsAre("5 stop 0", "7 start 0", "10 stop 1", "12 start 1", "15 stop 0"));
+  EXPECT_FALSE(fleet.done);
+  EXPECT_EQ(plan.first_change(), std::nullopt);
+}
+
 TEST(FleetPlan, KnowsWhenItsFirstChangeIs) {
   FleetPlan plan;
   EXPECT_EQ(plan.first_change(), std::nullopt);

@@ -26,21 +26,31 @@ constexpr RowNumber kNumbers[] = {
     {"goodput_rps", &Row::goodput_rps},
     {"requests_per_s", &Row::requests_per_s},
     {"load_imbalance", &Row::load_imbalance},
+    {"load_imbalance_bound", &Row::load_imbalance_bound},
     {"mean_homes", &Row::mean_homes},
     {"recovery_s", &Row::recovery_s},
     {"surge_rps", &Row::surge_rps},
     {"after_rps", &Row::after_rps},
     {"answered_share", &Row::answered_share},
     {"sends_per_request", &Row::sends_per_request},
+    {"keys_moved", &Row::keys_moved},
+    {"keys_lost", &Row::keys_lost},
     {"decisions_per_s", &Row::decisions_per_s},
+    {"index_bytes", &Row::index_bytes},
+    {"index_bytes_per_entry", &Row::index_bytes_per_entry},
 };
+
+bool OfTheMachine(double Row::* value) {
+  return value == &Row::decisions_per_s || value == &Row::index_bytes ||
+         value == &Row::index_bytes_per_entry;
+}
 
 void AppendFields(const Row& row, JsonWriter& out, bool wall) {
   out.Field("scenario", row.scenario).Field("fleet", row.fleet).Field("phase", row.phase);
   out.Field("guard", row.guard).Field("working_set", row.working_set).Field("policy", row.policy);
   out.Field("gateways", row.gateways).Field("deltas", row.deltas);
   for (const auto& [key, value] : kNumbers) {
-    if (wall || value != &Row::decisions_per_s) out.Field(key, row.*value);
+    if (wall || !OfTheMachine(value)) out.Field(key, row.*value);
   }
 }
 

@@ -35,13 +35,18 @@ struct Row {
   double tpot_p50_s = kUnknown;
   double recompute_share = kUnknown, static_prefill_share = kUnknown;
   double goodput_rps = kUnknown, requests_per_s = kUnknown;
-  double load_imbalance = kUnknown, mean_homes = kUnknown;
+  double load_imbalance = kUnknown, load_imbalance_bound = kUnknown, mean_homes = kUnknown;
   double recovery_s = kUnknown;  ///< from the fleet's first change or a storm's end; 0: no dip
   double surge_rps = kUnknown,
          after_rps = kUnknown;          ///< answers to what was asked in a storm, after
   double answered_share = kUnknown;     ///< of what clients asked, at whichever try
   double sends_per_request = kUnknown;  ///< to engines, for each thing asked
-  double decisions_per_s = kUnknown;    ///< wall clock: differs from run to run
+  double keys_moved = kUnknown;         ///< conversations' further requests that went elsewhere
+  double keys_lost = kUnknown;          ///< those whose last worker had been lost
+  // Of the machine: these differ from run to run or between builds.
+  double decisions_per_s = kUnknown;        ///< wall clock
+  double index_bytes = kUnknown;            ///< of what a gateway believes cached, at the end
+  double index_bytes_per_entry = kUnknown;  ///< an entry is a block at a worker
 };
 
 /// A column that holds a number.
@@ -51,8 +56,8 @@ struct RowNumber {
 };
 std::span<const RowNumber> RowNumbers();
 
-/// Appends `row` as one JSON object. `wall` = false leaves out what the wall clock measured, so
-/// that equal runs give equal text.
+/// Appends `row` as one JSON object. `wall` = false leaves out what depends on the machine, so that
+/// equal runs give equal text.
 void AppendJson(const Row& row, JsonWriter& out, bool wall = true);
 
 /// Several runs of one cell, each with a seed of its own.

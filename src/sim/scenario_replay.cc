@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
 
 #include "sim/bounds.h"
 #include "sim/event_queue.h"
+#include "sim/gpu_mix.h"
 #include "sim/retrying_clients.h"
 
 namespace hidane::sim {
 namespace {
+
+constexpr Duration kDown = std::chrono::seconds(30);  // of a replica that is lost
 
 std::unique_ptr<Workload> ClientsOf(const ReplayRun& run) {
   std::unique_ptr<Workload> clients = std::make_unique<TraceReplay>(run.trace, run.replay);
@@ -18,26 +22,35 @@ std::unique_ptr<Workload> ClientsOf(const ReplayRun& run) {
                                            RetryOptions{.seed = run.replay.seed});
 }
 
-/// `8x0.5M`: replicas and the KV memory of each.
-std::string FleetName(const ReplayRun& run, const Setup& setup) {
+/// `8x0.5M`: replicas and the KV memory of each; `12x0.4M+4x0.945M`.
+std::string FleetName(const Setup& setup) {
   constexpr double kMillion = 1e6;
-  const double kv = static_cast<double>(setup.engines.front().gpu.kv_capacity_tokens);
-  return fmt::format("{}x{:g}M", run.replicas, kv / kMillion);
+  std::map<uint64_t, uint32_t> replicas;  // by memory
+  for (const EngineOptions& engine : setup.engines) ++replicas[engine.gpu.kv_capacity_tokens];
+  std::string name;
+  for (const auto& [kv, count] : replicas) {
+    const double millions = static_cast<double>(kv) / kMillion;
+    name += fmt::format("{}{}x{:.3g}M", name.empty() ? "" : "+", count, millions);
+  }
+  return name;
 }
 
 }  // namespace
 
 Result<Setup> ReplaySetup(const ReplayRun& run) {
   if (run.replicas == 0) return Fail(Code::kInvalidArgument, "0 replicas", "replicas");
-  HIDANE_TRY(GpuSetup gpu, FindGpuSetup(run.gpu));
-  if (run.kv_tokens > 0) gpu.kv_capacity_tokens = run.kv_tokens;
+  HIDANE_TRY(std::vector<GpuSetup> gpus, FindGpuSetups(run.gpu, run.replicas));
+  for (GpuSetup& gpu : gpus) {
+    if (run.kv_tokens > 0) gpu.kv_capacity_tokens = run.kv_tokens;
+  }
   Setup setup;
-  setup.engines.assign(run.replicas, {.gpu = gpu, .eviction = run.eviction});
+  setup.engines = EnginesOn(gpus, {.gpu = {}, .eviction = run.eviction});
   setup.policy = run.policy;
   setup.gateways = run.gateways;
   setup.deltas = run.deltas;
   setup.working_set = run.working_set;
   setup.session_ids = run.session_ids;
+  if (run.churn_every > Duration{}) setup.plan.churn = {.every = run.churn_every, .down = kDown};
   return setup;
 }
 
@@ -45,7 +58,7 @@ Result<Run> SimulateReplay(const ReplayRun& run, const Setup& setup, double boun
   const auto clients = ClientsOf(run);
   HIDANE_TRY(Run result, Simulate(setup, *clients));
   result.row.scenario = run.scenario;
-  result.row.fleet = FleetName(run, setup);
+  result.row.fleet = FleetName(setup);
   result.row.phase = run.phase;
   // Admission changes the order of requests: the run's own bound is of the order that it let in.
   if (!run.working_set) result.row.hit_ratio_bound = bound;

@@ -10,22 +10,24 @@
 
 namespace hidane::sim {
 
-/// One run of a trace, recorded or generated, on a fleet of equal replicas.
+/// One run of a trace, recorded or generated.
 struct ReplayRun {
   std::shared_ptr<const Trace> trace;
   ReplayOptions replay;
   std::string scenario = "trace";  ///< in the row
   std::string phase;               ///< in the row
   uint32_t replicas = 8;
-  uint64_t kv_tokens = 0;  ///< of a replica; 0: the GPU setup's own
+  uint64_t kv_tokens = 0;  ///< of each replica; 0: its GPU setup's own
   std::string policy = "prefix";
-  std::string gpu = "8b-bf16-h100";
+  std::string gpu = "8b-bf16-h100";  ///< of a replica, or a mix: FindGpuSetups
   uint32_t gateways = 1;
   Deltas deltas = Deltas::kOn;
   std::optional<admission::Params> working_set;
   sched::Eviction eviction = sched::Eviction::kLru;
   bool session_ids = false;  ///< Setup
   bool sdk_clients = false;  ///< they give up after 5 s and retry
+  /// Every so often another replica is lost, for 30 s; 0: none.
+  Duration churn_every{};
 };
 
 /// kInvalidArgument (param `gpu`).

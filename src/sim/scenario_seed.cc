@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "sim/bounds.h"
-#include "sim/gpu.h"
+#include "sim/gpu_mix.h"
 
 namespace hidane::sim {
 namespace {
@@ -69,8 +69,9 @@ void RunByTheClock(TenantLoopOptions& o, TimePoint until) {
   o.until = until;
 }
 
-/// Seconds of the burst's first prefills, balanced over the fleet.
+/// Seconds of the burst's first prefills, balanced over the fleet; of equal replicas only.
 double BurstBound(const TenantLoopOptions& options, const Setup& setup) {
+  if (!Uniform(setup.engines)) return kUnknown;
   TenantLoop workload(options);
   std::vector<Request> burst;
   while (auto request = workload.Next()) burst.push_back(*std::move(request));
@@ -160,10 +161,10 @@ TenantLoopOptions SeedWorkload(const SeedRun& run) {
 }
 
 Result<Setup> SeedSetup(const SeedRun& run) {
-  HIDANE_TRY(const GpuSetup gpu, FindGpuSetup(run.gpu));
+  HIDANE_TRY(const std::vector<GpuSetup> gpus, FindGpuSetups(run.gpu, run.fleet.replicas));
   Setup setup;
-  setup.engines.assign(run.fleet.replicas,
-                       {.gpu = gpu, .cache_tails = run.cache_tails, .eviction = run.eviction});
+  setup.engines =
+      EnginesOn(gpus, {.gpu = {}, .cache_tails = run.cache_tails, .eviction = run.eviction});
   if (run.phase == SeedPhase::kSingleTenant) {
     for (EngineOptions& engine : setup.engines) engine.block_size = kFineBlocks;
   }

@@ -43,7 +43,7 @@ struct SeedRun {
   SeedFleet fleet;
   SeedPhase phase = SeedPhase::kSustained;
   std::string policy = "prefix";
-  std::string gpu = "8b-bf16-h100";
+  std::string gpu = "8b-bf16-h100";  ///< of a replica, or a mix: FindGpuSetups
   uint32_t gateways = 1;
   Deltas deltas = Deltas::kOn;
   bool cache_tails = true;  ///< EngineOptions::cache_tails
@@ -53,6 +53,7 @@ struct SeedRun {
 };
 
 /// The workload of a run, and its cluster; callers may change both before Simulate.
+/// kInvalidArgument (param `gpu`).
 TenantLoopOptions SeedWorkload(const SeedRun& run);
 Result<Setup> SeedSetup(const SeedRun& run);
 

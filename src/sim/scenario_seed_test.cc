@@ -59,7 +59,16 @@ TEST(SeedScenario, NoRunPassesItsBound) {
     const Row row = RunSeed(SeedPhase::kColdBurst, policy, 3);
     EXPECT_LE(row.hit_ratio, row.hit_ratio_bound) << policy;
     EXPECT_GE(row.ttft_p99_s, row.makespan_bound_s * 0.9) << policy;
+    EXPECT_GE(row.load_imbalance, row.load_imbalance_bound) << policy;
   }
+}
+
+// One prefix of 27,000 tokens is computed somewhere, whatever the policy.
+TEST(SeedScenario, ImbalanceIsAtLeastThatOfTheLongestPrefill) {
+  SeedRun run{.fleet = *ParseSeedFleet("16x1"), .phase = SeedPhase::kColdBurst};
+  const Row row = SimulateSeed(run, *SeedSetup(run))->row;
+  EXPECT_GT(row.load_imbalance_bound, 1.5);
+  EXPECT_GE(row.load_imbalance, row.load_imbalance_bound);
 }
 
 TEST(SeedMatrix, HasAboutAHundredCellsAndKeepsToThePoliciesAskedFor) {

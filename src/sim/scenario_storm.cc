@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "sim/gpu.h"
+#include "sim/gpu_mix.h"
 
 namespace hidane::sim {
 namespace {
@@ -86,9 +86,9 @@ TenantLoopOptions StormWorkload(const StormRun& run) {
 }
 
 Result<Setup> StormSetup(const StormRun& run) {
-  HIDANE_TRY(const GpuSetup gpu, FindGpuSetup(run.gpu));
+  HIDANE_TRY(const std::vector<GpuSetup> gpus, FindGpuSetups(run.gpu, run.fleet.replicas));
   Setup setup;
-  setup.engines.assign(run.fleet.replicas, {.gpu = gpu});
+  setup.engines = EnginesOn(gpus, {});
   setup.policy = run.policy;
   setup.gateways = run.gateways;
   setup.deltas = run.deltas;

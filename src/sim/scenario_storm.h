@@ -30,7 +30,7 @@ struct StormRun {
   SeedFleet fleet{.name = "8x40", .replicas = 8, .tenants = 40};
   std::string policy = "prefix";
   StormGuard guard = StormGuard::kCancel;
-  std::string gpu = "8b-bf16-h100";
+  std::string gpu = "8b-bf16-h100";  ///< of a replica, or a mix: FindGpuSetups
   uint32_t gateways = 1;
   Deltas deltas = Deltas::kOn;
   std::optional<admission::Params> working_set{};

@@ -8,6 +8,7 @@
 #include "sim/cluster.h"
 #include "sim/gateway.h"
 #include "sim/gateways.h"
+#include "sim/key_moves.h"
 #include "sim/measure.h"
 #include "sim/telemetry.h"
 #include "sim/working_sets.h"
@@ -69,6 +70,7 @@ class Simulation final : World, FleetControl {
   bool AdmitsAtOnce(Live& live, TimePoint now);
   void GiveUp(uint64_t id, TimePoint now);
   void EnterLetIn(TimePoint now);
+  void NoteKey(const Request& request, WorkerId worker);
   void EndStep(uint32_t worker, uint64_t life, TimePoint now);
   void Second(TimePoint now);
   Run Finish(TimePoint now);
@@ -84,6 +86,7 @@ class Simulation final : World, FleetControl {
   std::vector<Gateway> gateways_;
   std::optional<WorkingSets> working_sets_;
   Measure measure_;
+  KeyMoves key_moves_;
   std::map<uint64_t, Planned> planned_;  // by order of planning: sent when their time comes
   std::map<uint64_t, Live> live_;        // by id
   std::vector<StepEvent> step_;          // scratch
@@ -217,10 +220,16 @@ void Simulation::OnEnd(const Ending& ending, TimePoint now) {
   if (working_sets_) working_sets_->Leave(ending.id, now);
   EnterLetIn(now);
   const auto at = live_.find(ending.id);
+  if (ending.ok) NoteKey(at->second.request, ending.worker);
   auto next = workload_.After(
       {.request = at->second.request, .ok = ending.ok, .retry_after = ending.retry_after}, now);
   live_.erase(at);
   if (next) Plan(*std::move(next), false);
+}
+
+void Simulation::NoteKey(const Request& request, WorkerId worker) {
+  key_moves_.Serve(request.prompt.k2(), {worker.value(), cluster_.life(worker.value())},
+                   [this](KeyMoves::Place p) { return cluster_.life(p.worker) == p.life; });
 }
 
 void Simulation::EndStep(uint32_t worker, uint64_t life, TimePoint now) {
@@ -277,6 +286,8 @@ Run Simulation::Finish(TimePoint now) {
   if (const auto change = setup_.plan.first_change()) {
     run.row.recovery_s = measure_.RecoverySeconds(*change);
   }
+  key_moves_.FillRow(run.row);
+  FillIndexMemory(gateways_, now, run.row);
   AddDecisions(gateways_, run);
   if (setup_.series_step > Duration{}) {
     run.series = measure_.MakeSeries(setup_.series_step, std::move(samples_));
