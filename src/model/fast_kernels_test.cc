@@ -130,24 +130,6 @@ TEST_P(FastKernels, LinearIsWithinItsBound) {
   }
 }
 
-TEST_P(FastKernels, LinearF32RowIsTheSameInAnyBatch) {
-  if (bf16()) GTEST_SKIP() << "promised for f32";
-  constexpr uint32_t kIn = 608, kOut = 80, kMost = 70;
-  const auto data = RandomWeights(TensorType::kQ4_1, size_t{kOut} * kIn);
-  const WeightView view{TensorType::kQ4_1, data.data(), kOut, kIn};
-  const auto linear = fast_->MakeLinear({&view, 1});
-  const std::vector<float> x = RandomFloats(size_t{kMost} * kIn);
-  std::vector<float> alone(kOut), y(size_t{kMost} * kOut);
-  for (const uint32_t m : {2u, 5u, 16u, 17u, 64u, kMost}) {
-    linear->Apply({x.data(), kIn}, m, {y.data(), kOut});
-    for (uint32_t i = 0; i < m; ++i) {
-      linear->Apply({x.data() + size_t{i} * kIn, kIn}, 1, {alone.data(), kOut});
-      ASSERT_EQ(0, std::memcmp(alone.data(), y.data() + size_t{i} * kOut, kOut * sizeof(float)))
-          << "row " << i << " of " << m;
-    }
-  }
-}
-
 TEST_P(FastKernels, RmsNormIsWithinItsBound) {
   for (const uint32_t n : {1u, 7u, 64u, 576u, 1001u}) {
     const uint32_t t = 50;

@@ -55,7 +55,7 @@ void BM_Linear(benchmark::State& state) {
 }
 void LinearShapes(benchmark::internal::Benchmark* b) {
   for (const int64_t bf16 : {1, 0})
-    for (const int64_t m : {1, 8, 16, 32, 128, 512, 2048})
+    for (const int64_t m : {1, 2, 4, 8, 16, 32, 128, 512, 2048})
       for (const auto& [k, n] : {std::pair<int64_t, int64_t>{576, 3072}, {1536, 576}})
         b->Args({bf16, static_cast<int64_t>(TensorType::kQ4_1), m, k, n});
   b->Args({1, static_cast<int64_t>(TensorType::kQ8_0), 1, 576, 49152});
