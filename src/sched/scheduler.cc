@@ -55,9 +55,47 @@ bool Scheduler::Remove(SeqId id) {
   return true;
 }
 
+std::optional<std::vector<BlockCopy>> Scheduler::Fork(SeqId parent, SeqId id,
+                                                      std::span<const uint32_t> written) {
+  const SeqState& from = *seqs_.at(parent);
+  HIDANE_ASSERT(from.computed == from.tokens && parent < id && !seqs_.contains(id));
+  auto fork = std::make_unique<SeqState>(from);
+  fork->id = id;
+  fork->table.clear();
+  fork->running =
+      from.running && running_.size() < options_.seqs_max && written.size() <= cache_.blocks_free();
+  if (!fork->running && !fork->evictable) fork->computed = 0;
+  SeqState& seq = *seqs_.emplace(id, std::move(fork)).first->second;
+  if (!seq.running) {
+    Enter(waiting_, seq);
+    return std::nullopt;
+  }
+  Enter(running_, seq);
+  return Share(from, seq, written);
+}
+
+std::vector<BlockCopy> Scheduler::Share(const SeqState& parent, SeqState& fork,
+                                        std::span<const uint32_t> written) {
+  const size_t used =
+      std::max<size_t>(BlocksOf(parent.active()), written.empty() ? 0 : written.back() + 1);
+  std::vector<BlockCopy> copies;
+  for (size_t i = 0; i < used; ++i) {
+    BlockId block = parent.table[i];
+    if (copies.size() < written.size() && written[copies.size()] == i) {
+      block = *cache_.Allocate();
+      copies.push_back({parent.table[i], block});
+    } else {
+      HIDANE_ASSERT(cache_.Retain(block));
+    }
+    fork.table.push_back(block);
+  }
+  HIDANE_ASSERT(copies.size() == written.size());
+  return copies;
+}
+
 void Scheduler::Append(SeqId id, const std::optional<Sha256Digest>& filled) {
   SeqState& seq = *seqs_.at(id);
-  HIDANE_ASSERT(seq.computed == seq.tokens);
+  HIDANE_ASSERT(!seq.running || seq.computed == seq.tokens);
   ++seq.tokens;
   if (!filled) return;
   HIDANE_ASSERT((seq.chain.size() + 1) * options_.block_size == seq.tokens);

@@ -55,6 +55,11 @@ struct SeqState {
   uint32_t active() const { return computed - evicted; }
 };
 
+/// The K/V of a whole block, to be copied into another.
+struct BlockCopy {
+  BlockId from, to;
+};
+
 /// What a step computed, in tokens.
 struct StepTally {
   uint32_t prefill = 0;  ///< known when their sequence was admitted; recomputation included
@@ -72,8 +77,8 @@ struct StepTally {
 ///
 /// Plan decides and changes nothing; Commit moves blocks; Complete publishes the blocks that
 /// became full and have a name. Invariants, between any two calls:
-///   I1  a block's references = the tables it stands in; a block that stands in two is full,
-///       published and never written;
+///   I1  a block's references = the tables it stands in; a block that stands in two is full and
+///       never written;
 ///   I2  a running table covers all tokens known at admission, less the evicted ones, a waiting
 ///       one is empty;
 ///   I3  at least the last token of a sequence is not computed;
@@ -95,8 +100,19 @@ class Scheduler {
   /// Finished or cancelled: releases all blocks, which stay published. False: no such sequence.
   /// REQUIRES: not between Commit and Complete.
   bool Remove(SeqId id);
+  /// A second sequence in the state of `parent`, for another answer to its prompt. They share the
+  /// blocks in use but `written`, those table blocks that the next token's K/V go into: `id` gets
+  /// copies of these, which the owner makes before the next Plan. Nullopt, and it waits as if it
+  /// had been preempted, when `parent` does, or sequences or blocks would be too many. It counts as
+  /// admitted, and its hit as its parent's. Costs O(blocks).
+  /// REQUIRES: `parent` is live, and all its tokens are computed; `id` > `parent`, and a new one;
+  /// `written` ascends, and holds the last block in use unless that is full; not between Commit
+  /// and Complete.
+  std::optional<std::vector<BlockCopy>> Fork(SeqId parent, SeqId id,
+                                             std::span<const uint32_t> written);
   /// One generated token, and where it fills a block, that block's name. REQUIRES: all tokens of
-  /// `id` are computed; `filled` only if the token fills a block and those before it have names.
+  /// `id` are computed, or it is a fork that waits; `filled` only if the token fills a block and
+  /// those before it have names.
   void Append(SeqId id, const std::optional<Sha256Digest>& filled = std::nullopt);
 
   /// After an eviction from a running sequence: its live tokens lie in `table`, densely. Its blocks
@@ -135,6 +151,8 @@ class Scheduler {
   std::vector<RunningSeq> RunningViews() const;
   WaitingSeq View(const SeqState& seq) const;
   void Cover(SeqState& seq, uint32_t slots);
+  std::vector<BlockCopy> Share(const SeqState& parent, SeqState& fork,
+                               std::span<const uint32_t> written);
   void Admit(SeqState& seq);
   void Leave(SeqState& seq);
   void PublishFilled(SeqState& seq, uint32_t computed_before);
@@ -143,7 +161,7 @@ class Scheduler {
   KvCache cache_;
   GhostSet ghost_;
   boost::unordered_flat_map<SeqId, std::unique_ptr<SeqState>, std::hash<SeqId>> seqs_;
-  SeqId last_;  // that was added
+  SeqId last_;  // that was added, forks aside
   // Each sequence stands in one of these, by arrival.
   std::vector<SeqState*> running_;
   std::deque<SeqState*> waiting_;

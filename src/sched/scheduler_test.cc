@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/rng.h"
 
@@ -35,21 +36,21 @@ class World {
   Scheduler s;
 
   void Add(std::vector<TokenId> prompt, uint32_t generate, const std::string& salt = "") {
-    const SeqId id(next_++);
+    const SeqId id = NextId();
     const auto chain = digester_.Chain(prompt, options_.block_size, salt);
     s.Add(id, static_cast<uint32_t>(prompt.size()), prefix_cache_ ? chain : decltype(chain){});
     const size_t goal = prompt.size() + generate;
-    goals_[id] = {salt, std::move(prompt), goal, false, {}, {}};
+    goals_[id] = {.salt = salt, .tokens = std::move(prompt), .tokens_wanted = goal};
   }
 
   /// A sequence from which tokens are evicted between steps, at random.
   void AddEvictable(std::vector<TokenId> prompt, uint32_t generate, uint32_t hit_tokens_max) {
-    const SeqId id(next_++);
+    const SeqId id = NextId();
     const auto chain = digester_.Chain(prompt, options_.block_size, "");
     s.Add(id, static_cast<uint32_t>(prompt.size()), prefix_cache_ ? chain : decltype(chain){},
           Evictable{hit_tokens_max});
     const size_t goal = prompt.size() + generate;
-    goals_[id] = {"", std::move(prompt), goal, true, {}, {}};
+    goals_[id] = {.tokens = std::move(prompt), .tokens_wanted = goal, .evictable = true};
   }
 
   void Remove(uint32_t nth) {
@@ -84,6 +85,7 @@ class World {
     for (const StepPlan::Item& item : plan.run) CheckContext(item);
     const StepTally tally = s.Complete(plan);
     for (const StepPlan::Item& item : plan.run) Publish(item.id);
+    for (const StepPlan::Item& item : plan.run) MaybeFork(item.id);
     for (const StepPlan::Item& item : plan.run) Generate(item.id);
     for (const StepPlan::Item& item : plan.run) Evict(item.id);
     CheckBlocks();
@@ -107,18 +109,53 @@ class World {
     knows_cache_ = false;
   }
 
+  /// From here on some sequences fork, each at most once.
+  void LetFork() { forks_ = true; }
+
   bool live(uint64_t id) const { return goals_.contains(SeqId(id)); }
   bool idle() const { return goals_.empty(); }
 
  private:
   struct Goal {
-    std::string salt;
+    std::string salt{};
     std::vector<TokenId> tokens;
     size_t tokens_wanted;
-    bool evictable;
-    std::vector<uint32_t> gone;   // evicted tokens
-    std::vector<uint64_t> saved;  // slots of a preempted one
+    bool evictable = false;
+    bool forked = false;
+    uint64_t twist = 0;             // a fork says something else
+    std::vector<uint32_t> gone{};   // evicted tokens
+    std::vector<uint64_t> saved{};  // slots of a preempted one
   };
+
+  // With forks, every other id is for one.
+  SeqId NextId() { return SeqId(std::exchange(next_, next_ + (forks_ ? 2 : 1))); }
+
+  void MaybeFork(SeqId id) {
+    const SeqState& seq = s.state(id);
+    Goal& goal = goals_.at(id);
+    const uint64_t dice = Mix64(seq.tokens * 7 + id.value());
+    if (!forks_ || goal.forked || seq.computed < seq.tokens || dice % 3 > 0) return;
+    goal.forked = true;
+    const SeqId twin(id.value() + 1);
+    Goal& other = goals_[twin] = goal;
+    other.twist = 1;
+    const size_t room = options_.kv_blocks * options_.block_size;
+    other.tokens_wanted = std::min(room, other.tokens_wanted + dice / 3 % 8);
+    std::vector<uint32_t> written;
+    const uint32_t b = options_.block_size;
+    if (seq.active() % b != 0) written.push_back(seq.active() / b);
+    const auto copies = s.Fork(id, twin, written);
+    if (copies) {
+      for (const BlockCopy& copy : *copies) {
+        Forget(copy.to);
+        std::copy_n(slots_.begin() + copy.from.value() * b, b,
+                    slots_.begin() + copy.to.value() * b);
+      }
+    } else if (other.evictable) {
+      for (uint32_t i = 0; i < seq.active(); ++i) other.saved.push_back(slots_[Slot(id, i)]);
+    }
+    Say(twin);
+  }
 
   uint64_t Context(SeqId id, size_t n) const {
     uint64_t h = Mix64(Xxh3(goals_.at(id).salt));
@@ -272,14 +309,16 @@ class World {
   }
 
   void Generate(SeqId id) {
+    if (s.state(id).computed == goals_.at(id).tokens.size()) Say(id);
+  }
+  void Say(SeqId id) {
     Goal& goal = goals_.at(id);
-    if (s.state(id).computed < goal.tokens.size()) return;
     if (goal.tokens.size() == goal.tokens_wanted) {
       RC_ASSERT(s.Remove(id));
       goals_.erase(id);
       return;
     }
-    goal.tokens.push_back(static_cast<TokenId>(Context(id, goal.tokens.size()) % 2));
+    goal.tokens.push_back(static_cast<TokenId>((Context(id, goal.tokens.size()) + goal.twist) % 2));
     const uint32_t b = options_.block_size;
     std::optional<Sha256Digest> filled;
     if (prefix_cache_ && !goal.evictable && goal.tokens.size() % b == 0) {
@@ -311,6 +350,7 @@ class World {
   BlockDigester digester_;
   bool prefix_cache_;
   bool knows_cache_;
+  bool forks_ = false;
   std::vector<uint64_t> slots_;         // context hash each slot's K/V was computed from
   std::map<uint64_t, BlockId> cached_;  // context hash -> block that holds its last tokens
   std::map<SeqId, Goal> goals_;
@@ -395,6 +435,45 @@ RC_GTEST_PROP(SchedulerProps, AResetAmidEvictionsLosesHitsOnly, ()) {
   Play(world, AnyOps(), true);
   world.Drain();
   RC_ASSERT(world.s.cache().blocks_free() == kOptions.kv_blocks);
+}
+
+RC_GTEST_PROP(SchedulerProps, AForkGoesOnFromItsParentsStateAndHarmsNobody, (bool named)) {
+  World world(kOptions, named);
+  world.LetFork();
+  Play(world, AnyOps(), true);
+  world.Drain();
+  RC_ASSERT(world.s.cache().blocks_free() == kOptions.kv_blocks);
+}
+
+TEST(SchedulerTest, AForkSharesAllButTheBlockThatIsWritten) {
+  Scheduler s(kOptions);
+  const auto run = [&] {
+    const StepPlan plan = s.Plan();
+    s.Commit(plan);
+    s.Complete(plan);
+  };
+  s.Add(SeqId(1), 10, {});
+  run();
+  const std::vector<uint32_t> written = {2};
+  for (const uint64_t id : {2u, 3u, 4u}) {
+    const auto copies = s.Fork(SeqId(1), SeqId(id), written);
+    ASSERT_TRUE(copies);
+    ASSERT_EQ(copies->size(), 1u);
+    EXPECT_EQ(copies->at(0).from, s.state(SeqId(1)).table[2]);
+    EXPECT_EQ(copies->at(0).to, s.state(SeqId(id)).table[2]);
+    EXPECT_EQ(s.state(SeqId(id)).table[1], s.state(SeqId(1)).table[1]);
+  }
+  EXPECT_EQ(s.cache().blocks_free(), 12u - 6u);
+  EXPECT_FALSE(s.Fork(SeqId(1), SeqId(5), written)) << "four sequences run at once";
+  EXPECT_EQ(s.waiting(), 1u);
+  for (const uint64_t id : {1u, 2u, 3u, 4u, 5u}) s.Append(SeqId(id));
+  run();
+  EXPECT_EQ(s.state(SeqId(4)).computed, 11u);
+  for (const uint64_t id : {1u, 2u, 3u, 4u}) s.Remove(SeqId(id));
+  run();
+  EXPECT_EQ(s.state(SeqId(5)).computed, 10u) << "computed again, a step's budget of it";
+  s.Remove(SeqId(5));
+  EXPECT_EQ(s.cache().blocks_free(), 12u);
 }
 
 TEST(SchedulerTest, BlocksFollowTheActiveLengthAndHitsTheLogicalOne) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vtoken/kv_world.h"
@@ -190,6 +191,37 @@ TEST_F(EpochTest, AForkOwnsItsTailBeforeItWrites) {
   EXPECT_FALSE(other.evicted());
   Write(other, 1, 1);
   ExpectRows(other);
+}
+
+// The tokens to come: one of each unit into the slot that waits, then those behind the others.
+TEST_F(EpochTest, AHostThatForksCopiesTheBlocksThatAreOpen) {
+  SequenceKv kv(kTwo);
+  Write(kv, 14);
+  EXPECT_EQ(kv.OpenBlocks(), Slots{3});
+  ASSERT_TRUE(epoch_.Evict(kv, Slots{2, 13, 5, 13}, {.incoming = 1}));
+  Finish();
+  EXPECT_EQ(kv.OpenBlocks(), (Slots{0, 1, 3}));
+
+  std::vector<BlockId> blocks(kv.table().begin(), kv.table().end());
+  for (const uint32_t open : kv.OpenBlocks()) {
+    const BlockId from = std::exchange(blocks[open], *world_.Allocate());
+    for (uint32_t u = 0; u < 2; ++u) {
+      for (uint32_t i = 0; i < 4; ++i)
+        world_.row(u, blocks[open].value() * 4 + i) = world_.row(u, from.value() * 4 + i);
+    }
+  }
+  ASSERT_TRUE(world_.Retain(blocks[2]));
+  EXPECT_FALSE(kv.ForkAt(std::span(blocks).first(3)));
+  SequenceKv other = *kv.ForkAt(blocks);
+  EXPECT_FALSE(other.must_own() || kv.must_own());
+  Write(kv, 1);
+  Write(other, 1);
+  Write(kv, 3);
+  for (uint32_t unit : {0u, 1u}) EXPECT_EQ(Tokens(other, unit).size(), 13u);
+  ExpectRows(kv);
+  ExpectRows(other);
+  EXPECT_EQ(Tokens(kv, 0)[2], 14u);
+  EXPECT_EQ(Tokens(kv, 1)[5], 14u);
 }
 
 TEST_F(EpochTest, APinnedSourceIsCopiedNotMoved) {

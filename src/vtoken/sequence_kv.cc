@@ -146,6 +146,23 @@ Result<SequenceKv> SequenceKv::Fork(BlockPoolAdapter& pool) {
   return other;
 }
 
+Result<SequenceKv> SequenceKv::ForkAt(std::span<const BlockId> blocks) {
+  HIDANE_CHECK_OK(Usable());
+  SequenceKv other(*this);
+  HIDANE_CHECK_OK(other.SetTable(blocks));
+  appended_ = other.appended_ = 0;
+  return other;
+}
+
+std::vector<uint32_t> SequenceKv::OpenBlocks() const {
+  std::vector<uint32_t> blocks;
+  for (const uint32_t slot : waiting_) blocks.push_back(slot / shape_.block_size);
+  if (spanned() % shape_.block_size != 0) blocks.push_back(spanned() / shape_.block_size);
+  std::sort(blocks.begin(), blocks.end());
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  return blocks;
+}
+
 Status SequenceKv::Release(BlockPoolAdapter& pool) {
   if (in_epoch_) return Usable();
   Status first;

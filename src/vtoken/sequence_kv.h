@@ -98,6 +98,12 @@ class SequenceKv {
   /// A second sequence in the same state. It shares every block in use; whichever writes first
   /// copies (must_own). On an error no reference is taken.
   Result<SequenceKv> Fork(BlockPoolAdapter& pool);
+  /// For a host that manages the blocks itself: a second sequence in the same state, whose slots
+  /// lie in `blocks`: copies of the OpenBlocks(), and the others of this table. Errors as SetTable.
+  Result<SequenceKv> ForkAt(std::span<const BlockId> blocks);
+  /// Table blocks in use that tokens to come are written into, ascending: the last, unless it is
+  /// full, and those with a slot that waits.
+  std::vector<uint32_t> OpenBlocks() const;
   /// Gives every block back, last one first, and becomes new. Goes on after a host's error and
   /// returns the first.
   Status Release(BlockPoolAdapter& pool);
@@ -113,6 +119,7 @@ class SequenceKv {
  private:
   friend struct EpochEntry;  // the only other one who changes a sequence
 
+  SequenceKv(const SequenceKv&) = default;
   uint32_t BlocksOf(uint32_t slots) const {
     return (slots + shape_.block_size - 1) / shape_.block_size;
   }
