@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -25,7 +26,8 @@ class ThreadedEngine final : public Engine {
                  const EngineOptions& options, obs::Registry& registry)
       : info_(model->info()),
         limits_{info_.vocab_size, info_.context_length,
-                uint64_t{model->kv_blocks()} * model->kv_layout().block_size, options.kv_policy},
+                uint64_t{model->kv_blocks()} * model->kv_layout().block_size,
+                std::min(options.max_num_seqs, options.max_num_batched_tokens), options.kv_policy},
         clock_(*options.clock),
         mailbox_(options.max_queue, IdleStats(*model)),
         probe_(registry, info_.name, IdleStats(*model)),
@@ -41,7 +43,13 @@ class ThreadedEngine final : public Engine {
     HIDANE_CHECK_OK(CheckRequest(request, limits_));
     return mailbox_.Submit(std::move(request), std::move(sink), clock_.Now());
   }
-  void Cancel(SeqId id) override { mailbox_.Post(CancelCommand{id}); }
+  void Cancel(SeqId id) override { mailbox_.Post(CancelCommand{id, std::nullopt}); }
+  void CancelChoice(SeqId id, uint32_t choice) override {
+    mailbox_.Post(CancelCommand{id, choice});
+  }
+  uint32_t MaxTokens(uint64_t prompt_tokens, const std::optional<KvPolicy>& policy) const override {
+    return MaxTokensThatFit(prompt_tokens, policy ? *policy : limits_.kv_policy, limits_);
+  }
   void ResetPrefixCache() override { mailbox_.Post(ResetCommand{}); }
   void ReadKv(std::function<void(KvMap)> done) override {
     mailbox_.Post(ReadKvCommand{std::move(done)});

@@ -46,6 +46,9 @@ struct Request {
   bool ignore_eos = false;              ///< the model's own end doesn't stop; stop_token_ids do
   std::optional<KvPolicy> kv_policy;    ///< absent: EngineOptions::kv_policy
   uint32_t logprobs = 0;                ///< top-n log-probabilities of each token; 0 = none
+  /// Answers wanted, >= 1. The prompt is computed once, and they share its K/V. Each draws from its
+  /// own seed, derived from the request's; the first from that itself.
+  uint32_t choices = 1;
 };
 
 enum class Finish : uint8_t { kNone, kStop, kLength, kCancelled, kError };
@@ -62,13 +65,15 @@ struct Event {
   TokenId token = -1;
   std::vector<TokenLogprob> top;  ///< when asked for: the chosen token first, then the top n
   Finish finish = Finish::kNone;
-  uint32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;  ///< running totals
-  std::string error;                                                     ///< with kError
+  uint32_t choice = 0;  ///< which of the answers, 0 .. Request::choices - 1
+  /// Running totals. Tokens of the prompt are the same for each choice, and counted once.
+  uint32_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+  std::string error;  ///< with kError
 };
 
-/// Gets a request's events in order, on the engine thread. Must not block: it posts to an I/O
-/// loop, typically. It may be called before Submit has returned, never after an event with a
-/// finish. Destroyed on the engine thread.
+/// Gets a request's events, each choice's in order, on the engine thread. Must not block: it posts
+/// to an I/O loop, typically. It may be called before Submit has returned, never for a choice whose
+/// finish it has had. Destroyed on the engine thread.
 using Sink = std::function<void(const Event&)>;
 
 /// The CPU time of the calling thread.
@@ -80,8 +85,9 @@ const Clock& ProcessCpuClock();
 struct EngineOptions {
   /// Token budget of a step. REQUIRES: >= 1, <= the step_tokens_max that the model was loaded with.
   uint32_t max_num_batched_tokens = 512;
-  uint32_t max_num_seqs = 64;  ///< >= 1; never more run than max_num_batched_tokens
-  uint32_t max_queue = 256;    ///< >= 1; waiting requests, more are refused
+  /// >= 1; never more run than max_num_batched_tokens. Nor has a request more choices.
+  uint32_t max_num_seqs = 64;
+  uint32_t max_queue = 256;  ///< >= 1; waiting requests, more are refused
   bool prefix_cache = true;
   uint64_t seed = 0;        ///< of the requests that bring no seed, together with their id
   KvPolicy kv_policy = {};  ///< of the requests that name none. REQUIRES: CheckKvPolicy
@@ -111,11 +117,17 @@ class Engine {
 
   /// kInvalidArgument: a field is out of range, or prompt and max_tokens can't fit context or KV
   /// memory (`param` names the field). kResourceExhausted: the queue is full. On success `sink`
-  /// gets events until one with a finish; on failure it is never called.
+  /// gets events until each choice had one with a finish; on failure it is never called.
   virtual Result<SeqId> Submit(Request request, Sink sink) = 0;
-  /// Ends a request within one step, waiting or running; its sink gets kCancelled unless it had
-  /// finished. Idempotent; an unknown id is ignored.
+  /// Ends a request within one step, waiting or running; its sink gets kCancelled for each choice
+  /// that had not finished. Idempotent; an unknown id is ignored.
   virtual void Cancel(SeqId id) = 0;
+  /// The same for one choice; the others go on. REQUIRES: it has had an event.
+  virtual void CancelChoice(SeqId id, uint32_t choice) = 0;
+  /// The most that Request::max_tokens may be for a prompt of so many tokens, by context and KV
+  /// memory; 0: the prompt doesn't fit. `policy`: as Request::kv_policy.
+  virtual uint32_t MaxTokens(uint64_t prompt_tokens,
+                             const std::optional<KvPolicy>& policy) const = 0;
   /// Empties the prefix cache and the memory of what it once held, so that a measurement starts
   /// cold. Running requests keep their blocks. Holds for every request submitted later.
   virtual void ResetPrefixCache() = 0;

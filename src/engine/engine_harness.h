@@ -62,6 +62,25 @@ inline std::vector<Answer> RunAll(Engine& engine, const std::vector<Request>& re
   return answers;
 }
 
+/// Runs all requests at once and waits for the answers of all their choices.
+inline std::vector<std::vector<Answer>> RunChoices(Engine& engine,
+                                                   const std::vector<Request>& requests) {
+  constexpr size_t kEach = 1000;
+  auto collector = std::make_shared<Collector>();
+  std::vector<std::vector<Answer>> answers(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto id = engine.Submit(requests[i], [collector, i](const Event& event) {
+      collector->SinkFor(i * kEach + event.choice)(event);
+    });
+    if (!id) return {};
+  }
+  for (size_t i = 0; i < requests.size(); ++i) {
+    for (uint32_t choice = 0; choice < requests[i].choices; ++choice)
+      answers[i].push_back(collector->WaitFor(i * kEach + choice));
+  }
+  return answers;
+}
+
 /// Waits until the engine thread has nothing to do.
 inline EngineStats WaitUntilIdle(const Engine& engine) {
   for (;;) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/fork.h"
 #include "engine/kv_describe.h"
 
 namespace hidane::engine {
@@ -57,16 +58,23 @@ void EngineLoop::Do(SubmitCommand& command) {
   const uint64_t seed =
       sampling.has_seed ? sampling.seed : Mix64(options_.seed + command.id.value());
   std::vector<TokenId> tokens = std::move(request.prompt);
-  live_.try_emplace(command.id, Live{std::move(request), std::move(tokens), std::move(command.sink),
-                                     Rng(seed), command.submitted});
+  const uint32_t unforked = request.choices - 1;
+  live_.try_emplace(command.id,
+                    Live{std::make_shared<const Request>(std::move(request)), std::move(tokens),
+                         std::make_shared<const Sink>(std::move(command.sink)), seed, Rng(seed),
+                         command.submitted, unforked});
 }
 
 void EngineLoop::Do(CancelCommand& command) {
-  const auto at = live_.find(command.id);
-  if (at == live_.end()) return;
-  Event event = EventOf(command.id, at->second);
-  event.finish = Finish::kCancelled;
-  End(command.id, std::move(event));
+  const SeqId first(command.id.value() + command.choice.value_or(0));
+  for (auto at = live_.lower_bound(first); at != live_.end();) {
+    const auto& [id, live] = *at++;
+    const bool asked = command.choice ? id == first : id.value() - live.choice == first.value();
+    if (!asked) return;
+    Event event = EventOf(id, live);
+    event.finish = Finish::kCancelled;
+    End(id, std::move(event));
+  }
 }
 
 void EngineLoop::Do(ResetCommand&) {
@@ -83,8 +91,6 @@ void EngineLoop::Do(ReadKvCommand& command) {
   for (const auto& [id, live] : live_) {
     map.sequences.push_back(DescribeKv(scheduler_.state(id), evictor_.Find(id), map.block_size));
   }
-  std::sort(map.sequences.begin(), map.sequences.end(),
-            [](const KvSequence& a, const KvSequence& b) { return a.id < b.id; });
   command.done(std::move(map));
 }
 
@@ -102,7 +108,9 @@ sched::StepTally EngineLoop::Step() {
   evictor_.Run(plan);
   const size_t vocab = model_->info().vocab_size;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    Deliver(rows_[i], std::span(logits_).subspan(i * vocab, vocab));
+    const auto row = std::span(logits_).subspan(i * vocab, vocab);
+    const uint32_t choices = BeginChoices(rows_[i]);
+    for (uint32_t c = 0; c < choices; ++c) Deliver(SeqId(rows_[i].value() + c), row);
   }
   Publish();
   return tally;
@@ -138,9 +146,25 @@ void EngineLoop::Compute(const sched::StepPlan& plan) {
   model_->Forward({.tokens = tokens_, .seqs = slices_}, std::span(logits_).first(wanted));
 }
 
+/// How many choices, this one and those behind it, draw their next token from its logits.
+uint32_t EngineLoop::BeginChoices(SeqId id) {
+  Live& first = live_.at(id);
+  const uint32_t more = std::exchange(first.unforked, 0);
+  if (more == 0) return 1;
+  std::vector<SeqId> forks;
+  for (uint32_t i = 1; i <= more; ++i) {
+    forks.emplace_back(id.value() + i);
+    Live& fork = live_.emplace(forks.back(), first).first->second;
+    fork.choice = i;
+    fork.rng = Rng(ChoiceSeed(first.seed, i));
+  }
+  Fork(*model_, scheduler_, evictor_, id, forks);
+  return 1 + more;
+}
+
 void EngineLoop::Deliver(SeqId id, std::span<const float> logits) {
   Live& live = live_.at(id);
-  const auto token = sampler_.Sample(logits, live.request.sampling, live.rng);
+  const auto token = sampler_.Sample(logits, live.request->sampling, live.rng);
   if (!token) {
     Event event = EventOf(id, live);
     event.finish = Finish::kError;
@@ -148,21 +172,21 @@ void EngineLoop::Deliver(SeqId id, std::span<const float> logits) {
     return End(id, std::move(event));
   }
   const TimePoint now = options_.clock->Now();
-  if (live.completion_tokens++ == 0) {
-    probe_.OnFirstToken(scheduler_.state(id).prompt_tokens, now - live.last);
-  } else {
+  if (live.completion_tokens++ > 0) {
     probe_.OnNextToken(now - live.last);
+  } else if (live.choice == 0) {
+    probe_.OnFirstToken(scheduler_.state(id).prompt_tokens, now - live.last);
   }
   probe_.OnToken();
   live.last = now;
 
   Event event = EventOf(id, live);
   event.token = *token;
-  if (live.request.logprobs > 0) event.top = TopLogprobs(logits, *token, live.request.logprobs);
+  if (live.request->logprobs > 0) event.top = TopLogprobs(logits, *token, live.request->logprobs);
   event.finish = FinishOf(live, *token);
   if (event.finish != Finish::kNone) return End(id, std::move(event));
   Append(id, live, *token);
-  live.sink(event);
+  (*live.sink)(event);
 }
 
 void EngineLoop::Append(SeqId id, Live& live, TokenId token) {
@@ -172,11 +196,11 @@ void EngineLoop::Append(SeqId id, Live& live, TokenId token) {
   if (!named || live.tokens.size() % block_size != 0) return scheduler_.Append(id);
   scheduler_.Append(
       id, digester_.Next(scheduler_.state(id).chain, std::span(live.tokens).last(block_size),
-                         live.request.cache_salt));
+                         live.request->cache_salt));
 }
 
 Finish EngineLoop::FinishOf(const Live& live, TokenId token) const {
-  const Request& request = live.request;
+  const Request& request = *live.request;
   const auto& stops = request.stop_token_ids;
   if (std::find(stops.begin(), stops.end(), token) != stops.end()) return Finish::kStop;
   if (!request.ignore_eos && text_.IsEndOfGeneration(token)) return Finish::kStop;
@@ -186,15 +210,19 @@ Finish EngineLoop::FinishOf(const Live& live, TokenId token) const {
 void EngineLoop::End(SeqId id, Event event) {
   evictor_.Remove(id);
   scheduler_.Remove(id);
-  probe_.OnFinish(event.finish);
   const auto at = live_.find(id);
-  at->second.sink(event);
+  const Live& live = at->second;
+  for (uint32_t i = 0; i <= live.unforked; ++i, ++event.choice) {  // those end before they begin
+    probe_.OnFinish(event.finish);
+    (*live.sink)(event);
+  }
   live_.erase(at);
 }
 
 void EngineLoop::CancelAll() {
   while (!live_.empty()) {
-    CancelCommand command{live_.begin()->first};
+    const auto& [id, live] = *live_.begin();
+    CancelCommand command{SeqId(id.value() - live.choice), std::nullopt};
     Do(command);
   }
 }
@@ -202,6 +230,7 @@ void EngineLoop::CancelAll() {
 Event EngineLoop::EventOf(SeqId id, const Live& live) const {
   const sched::SeqState& seq = scheduler_.state(id);
   Event event;
+  event.choice = live.choice;
   event.prompt_tokens = seq.prompt_tokens;
   event.cached_tokens = seq.cached_tokens;
   event.completion_tokens = live.completion_tokens;

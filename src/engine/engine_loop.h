@@ -1,6 +1,6 @@
 #pragma once
+#include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "base/rng.h"
@@ -25,12 +25,16 @@ class EngineLoop {
   void Run();
 
  private:
+  /// One choice of a request. Its id is the request's and its number added up.
   struct Live {
-    Request request;              // its prompt has moved to:
-    std::vector<TokenId> tokens;  // the prompt, then what was generated
-    Sink sink;
+    std::shared_ptr<const Request> request;  // its prompt has moved to:
+    std::vector<TokenId> tokens;             // the prompt, then what was generated
+    std::shared_ptr<const Sink> sink;
+    uint64_t seed;  // the request's
     Rng rng;
-    TimePoint last;  // submitted, or got its last token
+    TimePoint last;         // submitted, or got its last token
+    uint32_t unforked = 0;  // choices that begin when this one's prompt is computed
+    uint32_t choice = 0;
     uint32_t completion_tokens = 0;
   };
 
@@ -41,6 +45,7 @@ class EngineLoop {
   sched::StepTally Step();
   void CountAdmissions(const sched::StepPlan& plan);
   void Compute(const sched::StepPlan& plan);
+  uint32_t BeginChoices(SeqId id);
   void Deliver(SeqId id, std::span<const float> logits);
   void Append(SeqId id, Live& live, TokenId token);
   Finish FinishOf(const Live& live, TokenId token) const;
@@ -58,7 +63,7 @@ class EngineLoop {
   Evictor evictor_;
   sched::BlockDigester digester_;
   Sampler sampler_;
-  std::unordered_map<SeqId, Live> live_;
+  std::map<SeqId, Live> live_;
 
   // One step's batch, kept for its memory.
   std::vector<TokenId> tokens_;

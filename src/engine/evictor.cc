@@ -66,6 +66,22 @@ sched::Evictable Evictor::Add(SeqId id, const KvPolicy& policy, uint32_t prompt_
   return evictable;
 }
 
+void Evictor::Fork(SeqId parent, std::span<const SeqId> forks) {
+  PolicySequence* from = Live(parent);
+  if (from == nullptr) return;
+  auto rows = from->saved;
+  for (const SeqId id : forks) {
+    const sched::SeqState& state = scheduler_.state(id);
+    const auto table = state.running ? std::span<const BlockId>(state.table) : from->kv().table();
+    auto seq = std::make_unique<PolicySequence>(*from, table);
+    if (!state.running) {
+      if (rows == nullptr) rows = RowsOf(*from, parent);
+      seq->saved = rows;
+    }
+    seqs_.emplace(id, std::move(seq));
+  }
+}
+
 void Evictor::Remove(SeqId id) {
   if (seqs_.empty() || !seqs_.contains(id)) return;
   Join();
@@ -113,25 +129,28 @@ void Evictor::FinishMoves() {
 void Evictor::SwapOutStalled() {
   for (const SeqId id : stalled_) {
     PolicySequence& seq = *Live(id);
-    Save(seq, id);
+    seq.saved = RowsOf(seq, id);
     scheduler_.Preempt(id);
   }
   stalled_.clear();
 }
 
-void Evictor::Save(PolicySequence& seq, SeqId id) {
+/// Null if it has none.
+std::shared_ptr<const std::vector<std::byte>> Evictor::RowsOf(const PolicySequence& seq, SeqId id) {
   const sched::SeqState& state = scheduler_.state(id);
-  if (state.computed == 0) return;
+  if (state.computed == 0) return nullptr;
   ++stats_.saved;
-  seq.saved.resize(seq.slots() * model_.kv_layout().token_bytes());
-  model_.SaveSlots(state.table, seq.slots(), seq.saved);
+  auto rows =
+      std::make_shared<std::vector<std::byte>>(seq.slots() * model_.kv_layout().token_bytes());
+  model_.SaveSlots(state.table, seq.slots(), *rows);
+  return rows;
 }
 
 void Evictor::Save(std::span<const SeqId> preempted) {
   if (seqs_.empty()) return;
   const Timer timer(clock_, stats_.busy);
   for (const SeqId id : preempted) {
-    if (PolicySequence* seq = Live(id)) Save(*seq, id);
+    if (PolicySequence* seq = Live(id)) seq->saved = RowsOf(*seq, id);
   }
 }
 
@@ -140,9 +159,9 @@ void Evictor::Restore(std::span<const SeqId> admitted) {
   const Timer timer(clock_, stats_.busy);
   for (const SeqId id : admitted) {
     PolicySequence* seq = Live(id);
-    if (seq == nullptr || seq->saved.empty()) continue;
-    model_.LoadSlots(scheduler_.state(id).table, seq->slots(), seq->saved);
-    seq->saved = {};
+    if (seq == nullptr || seq->saved == nullptr) continue;
+    model_.LoadSlots(scheduler_.state(id).table, seq->slots(), *seq->saved);
+    seq->saved = nullptr;
     seq->Follow(scheduler_.state(id).table, scheduler_.state(id).computed);
     if (!seq->stalled) continue;
     seq->stalled = false;

@@ -32,6 +32,9 @@ class Evictor {
 
   /// A sequence enters, before Scheduler::Add. REQUIRES: CheckKvPolicy has passed.
   sched::Evictable Add(SeqId id, const KvPolicy& policy, uint32_t prompt_tokens, uint64_t seed);
+  /// After Scheduler::Fork has made `forks` of `parent`. A fork that waits gets the K/V as they are
+  /// now; all that wait share them. No-op for other sequences. REQUIRES: joined, and not run since.
+  void Fork(SeqId parent, std::span<const SeqId> forks);
   /// Before Scheduler::Remove. No-op for other sequences.
   void Remove(SeqId id);
 
@@ -49,7 +52,7 @@ class Evictor {
   class Timer;
 
   PolicySequence* Live(SeqId id);
-  void Save(PolicySequence& seq, SeqId id);
+  std::shared_ptr<const std::vector<std::byte>> RowsOf(const PolicySequence& seq, SeqId id);
   bool Evict(SeqId id, PolicySequence& seq);
   void StartMoves();
   void FinishMoves();

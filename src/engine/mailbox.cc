@@ -11,7 +11,7 @@ Result<SeqId> Mailbox::Submit(Request request, Sink sink, TimePoint now) {
   }
   ++queued_;
   ++submits_;
-  const SeqId id(next_id_++);
+  const SeqId id(std::exchange(next_id_, next_id_ + request.choices));
   commands_.push_back(SubmitCommand{id, std::move(request), std::move(sink), now});
   news_.notify_one();
   return id;

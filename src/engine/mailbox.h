@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -21,6 +22,7 @@ struct SubmitCommand {
 };
 struct CancelCommand {
   SeqId id;
+  std::optional<uint32_t> choice;  ///< absent: all of them
 };
 struct ResetCommand {};
 struct ReadKvCommand {
@@ -34,6 +36,7 @@ class Mailbox {
  public:
   Mailbox(uint32_t max_queue, const EngineStats& stats) : max_queue_(max_queue), stats_(stats) {}
 
+  /// The request's id is its first choice's; the others have those behind it.
   /// kResourceExhausted when max_queue requests wait.
   Result<SeqId> Submit(Request request, Sink sink, TimePoint now);
   void Post(Command command);

@@ -19,6 +19,12 @@ vtoken::SequenceShape SequenceShapeOf(vtoken::Scope scope, const model::Model& m
           .units = vtoken::UnitCount(scope, info.layers, info.kv_heads)};
 }
 
+vtoken::SequenceKv Forked(vtoken::SequenceKv& kv, std::span<const BlockId> table) {
+  auto fork = kv.ForkAt(table);
+  HIDANE_ASSERT(fork);
+  return *std::move(fork);
+}
+
 }  // namespace
 
 PolicyKit::PolicyKit(const KvPolicy& config, const model::Model& model)
@@ -36,6 +42,17 @@ PolicySequence::PolicySequence(PolicyKit& kit, const model::Model& model, const 
              vtoken::OriginPosition(kit.traits.origin, prompt_tokens, config.shared_prompt,
                                     kit.traits.window_rows)),
       budget_(BudgetOf(config, kit.traits)) {}
+
+PolicySequence::PolicySequence(PolicySequence& parent, std::span<const BlockId> table)
+    : stalled(parent.stalled),
+      kit_(parent.kit_),
+      model_(parent.model_),
+      config_(parent.config_),
+      prompt_tokens_(parent.prompt_tokens_),
+      seed_(parent.seed_),
+      kv_(Forked(parent.kv_, table)),
+      store_(parent.store_),
+      budget_(parent.budget_) {}
 
 uint32_t PolicySequence::hit_tokens_max() const {
   return kit_.traits.signals.attention() ? store_.origin() : UINT32_MAX;

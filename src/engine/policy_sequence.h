@@ -33,6 +33,8 @@ class PolicySequence final : private vtoken::KeySource {
   /// REQUIRES: CheckKvPolicy(config) has passed; kit and model outlive it.
   PolicySequence(PolicyKit& kit, const model::Model& model, const KvPolicy& config,
                  uint32_t prompt_tokens, uint64_t seed);
+  /// A fork, in the same state as `parent`. `table`: where its slots lie.
+  PolicySequence(PolicySequence& parent, std::span<const BlockId> table);
   PolicySequence(const PolicySequence&) = delete;
   PolicySequence& operator=(const PolicySequence&) = delete;
 
@@ -51,8 +53,8 @@ class PolicySequence final : private vtoken::KeySource {
   /// What is kept by slot follows an epoch's plan, before or after its Commit.
   void Relayout(const vtoken::RelocationPlan& plan);
 
-  /// K/V bytes of the slots in use, while it holds no blocks.
-  std::vector<std::byte> saved;
+  /// K/V bytes of the slots in use, while it holds no blocks; forks may share them.
+  std::shared_ptr<const std::vector<std::byte>> saved;
   /// Its victims could not be evicted for want of blocks: first thing when it runs again.
   bool stalled = false;
 

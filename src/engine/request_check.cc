@@ -33,6 +33,10 @@ Status CheckRequest(const Request& request, const RequestLimits& limits) {
   if (request.logprobs > kLogprobsMax) {
     return Bad("logprobs", "logprobs {} is over {}", request.logprobs, kLogprobsMax);
   }
+  if (request.choices == 0 || request.choices > limits.choices_max) {
+    return Bad("n", "n {} is not in 1..{}, the sequences that run at once", request.choices,
+               limits.choices_max);
+  }
   const auto known = [&](TokenId id) {
     return id >= 0 && static_cast<uint32_t>(id) < limits.vocab_size;
   };
@@ -53,6 +57,26 @@ Status CheckRequest(const Request& request, const RequestLimits& limits) {
                request.prompt.size(), request.max_tokens, limits.kv_slots);
   }
   return {};
+}
+
+uint32_t MaxTokensThatFit(uint64_t prompt_tokens, const KvPolicy& policy,
+                          const RequestLimits& limits) {
+  if (prompt_tokens == 0 || prompt_tokens >= limits.context_length ||
+      !CheckKvPolicy(policy, prompt_tokens)) {
+    return 0;
+  }
+  const auto prompt = static_cast<uint32_t>(prompt_tokens);
+  const auto fits = [&](uint32_t n) { return SlotsNeeded(policy, prompt, n) <= limits.kv_slots; };
+  uint32_t fit = 0, most = limits.context_length - prompt;
+  while (fit < most) {
+    const uint32_t middle = most - (most - fit) / 2;
+    if (fits(middle)) {
+      fit = middle;
+    } else {
+      most = middle - 1;
+    }
+  }
+  return fit;
 }
 
 }  // namespace hidane::engine

@@ -116,8 +116,12 @@ ResponseWriter Writer(Endpoint endpoint, bool logprobs = false, bool usage = fal
           usage};
 }
 
+std::vector<ResponseWriter::Choice> One(std::string text, std::string_view reason) {
+  return {{std::move(text), reason, {}}};
+}
+
 TEST(Response, WholeChat) {
-  EXPECT_EQ(Writer(Endpoint::kChat).Whole("hi", "stop", {}, {10, 8, 2}),
+  EXPECT_EQ(Writer(Endpoint::kChat).Whole(One("hi", "stop"), {10, 8, 2}),
             R"({"id":"id-1","object":"chat.completion","created":7,"model":"m","choices":[)"
             R"({"index":0,"message":{"role":"assistant","content":"hi"},"logprobs":null,)"
             R"("finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":2,)"
@@ -125,7 +129,7 @@ TEST(Response, WholeChat) {
 }
 
 TEST(Response, WholeCompletion) {
-  EXPECT_EQ(Writer(Endpoint::kCompletion).Whole("hi", "length", {}, {}),
+  EXPECT_EQ(Writer(Endpoint::kCompletion).Whole(One("hi", "length"), {}),
             R"({"id":"id-1","object":"text_completion","created":7,"model":"m","choices":[)"
             R"({"index":0,"text":"hi","logprobs":null,"finish_reason":"length"}],)"
             R"("usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0,)"
@@ -136,21 +140,21 @@ TEST(Response, ChatStream) {
   auto w = Writer(Endpoint::kChat);
   const std::string head =
       R"(data: {"id":"id-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[)";
-  EXPECT_EQ(w.First(), head + R"({"index":0,"delta":{"role":"assistant","content":""},)"
-                              R"("logprobs":null,"finish_reason":null}]})"
-                              "\n\n");
-  EXPECT_EQ(w.Delta("a\"", {}), head + R"({"index":0,"delta":{"content":"a\""},)"
-                                       R"("logprobs":null,"finish_reason":null}]})"
-                                       "\n\n");
-  EXPECT_EQ(w.Last("stop"), head + R"({"index":0,"delta":{},"logprobs":null,)"
-                                   R"("finish_reason":"stop"}]})"
-                                   "\n\n");
+  EXPECT_EQ(w.First(0), head + R"({"index":0,"delta":{"role":"assistant","content":""},)"
+                               R"("logprobs":null,"finish_reason":null}]})"
+                               "\n\n");
+  EXPECT_EQ(w.Delta(0, "a\"", {}), head + R"({"index":0,"delta":{"content":"a\""},)"
+                                          R"("logprobs":null,"finish_reason":null}]})"
+                                          "\n\n");
+  EXPECT_EQ(w.Last(0, "stop"), head + R"({"index":0,"delta":{},"logprobs":null,)"
+                                      R"("finish_reason":"stop"}]})"
+                                      "\n\n");
   EXPECT_EQ(ResponseWriter::Done(), "data: [DONE]\n\n");
 }
 
 TEST(Response, UsageComesOnceAndIsNullBefore) {
   auto w = Writer(Endpoint::kCompletion, false, true);
-  EXPECT_NE(w.Delta("a", {}).find(R"("usage":null)"), std::string::npos);
+  EXPECT_NE(w.Delta(0, "a", {}).find(R"("usage":null)"), std::string::npos);
   EXPECT_EQ(w.UsageEvent({3, 0, 1}),
             R"(data: {"id":"id-1","object":"text_completion","created":7,"model":"m","choices":[],)"
             R"("usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4,)"
@@ -161,7 +165,7 @@ TEST(Response, UsageComesOnceAndIsNullBefore) {
 TEST(Response, ChatLogprobs) {
   const ScoredToken scored[] = {{{'a', -0.5f}, {{0xC3, -1.0f}}}};
   EXPECT_NE(Writer(Endpoint::kChat, true)
-                .Delta("a", scored)
+                .Delta(0, "a", scored)
                 .find(R"("logprobs":{"content":[{"token":"a","logprob":-0.5,"bytes":[97],)"
                       R"("top_logprobs":[{"token":")"
                       "\uFFFD"
@@ -172,12 +176,29 @@ TEST(Response, ChatLogprobs) {
 TEST(Response, CompletionLogprobsCountOffsetsOverTheStream) {
   auto w = Writer(Endpoint::kCompletion, true);
   const ScoredToken first[] = {{{'a', -0.5f}, {}}, {{'b', -1.0f}, {{'c', -2.0f}}}};
-  EXPECT_NE(w.Delta("ab", first)
+  EXPECT_NE(w.Delta(0, "ab", first)
                 .find(R"("logprobs":{"tokens":["a","b"],"token_logprobs":[-0.5,-1],)"
                       R"("top_logprobs":[{},{"c":-2}],"text_offset":[0,1]})"),
             std::string::npos);
   const ScoredToken second[] = {{{'d', -0.5f}, {}}};
-  EXPECT_NE(w.Delta("d", second).find(R"("text_offset":[2])"), std::string::npos);
+  EXPECT_NE(w.Delta(0, "d", second).find(R"("text_offset":[2])"), std::string::npos);
+}
+
+TEST(Response, EachChoiceHasItsIndexAndItsOffsets) {
+  auto w = Writer(Endpoint::kCompletion, true);
+  const ScoredToken scored[] = {{{'a', -0.5f}, {}}, {{'b', -1.0f}, {}}};
+  w.Delta(2, "ab", scored);
+  const std::string other = w.Delta(0, "ab", scored), same = w.Delta(2, "ab", scored);
+  EXPECT_NE(other.find(R"("choices":[{"index":0,)"), std::string::npos);
+  EXPECT_NE(other.find(R"("text_offset":[0,1])"), std::string::npos);
+  EXPECT_NE(same.find(R"("choices":[{"index":2,)"), std::string::npos);
+  EXPECT_NE(same.find(R"("text_offset":[2,3])"), std::string::npos);
+  const std::vector<ResponseWriter::Choice> two = {{"a", "stop", {}}, {"b", "length", {}}};
+  EXPECT_NE(Writer(Endpoint::kCompletion)
+                .Whole(two, {})
+                .find(R"("choices":[{"index":0,"text":"a","logprobs":null,"finish_reason":"stop"},)"
+                      R"({"index":1,"text":"b","logprobs":null,"finish_reason":"length"}])"),
+            std::string::npos);
 }
 
 TEST(Response, ErrorEventHasTheErrorBody) {

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/error_map.h"
-#include "base/rng.h"
 
 namespace hidane::serve {
 namespace {
@@ -18,7 +17,6 @@ constexpr int kRetryAfterS = 1;
 
 /// Bytes of messages, tools and prompt that are tokenized on the I/O thread: about 2 ms.
 constexpr size_t kInlineBytesMax = 8 << 10;
-constexpr uint32_t kCompletionTokensDefault = 16;
 
 std::vector<TokenId> WithBos(TokenId bos, std::vector<TokenId> tokens) {
   if (bos >= 0) tokens.insert(tokens.begin(), bos);
@@ -36,23 +34,6 @@ Result<std::vector<TokenId>> Encode(const text::TextModel& text, const ApiReques
 }
 
 }  // namespace
-
-/// A request that the engine has taken: listed while it runs, cancelled when its handler is left,
-/// for whatever reason.
-class Api::Running {
- public:
-  Running(Api& api, SeqId id) : api_(api), id_(id) { api_.running_.push_back(id_); }
-  ~Running() {
-    std::erase(api_.running_, id_);
-    api_.engine_.Cancel(id_);
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-
- private:
-  Api& api_;
-  SeqId id_;
-};
 
 struct Api::Route {
   std::string_view method, path;
@@ -181,118 +162,6 @@ net::Task<Api::Tokens> Api::PromptTokens(net::Loop& loop,
   co_return std::move(received.front());
 }
 
-engine::Request Api::EngineRequest(const ApiRequest& request, Endpoint endpoint,
-                                   std::vector<TokenId> prompt) const {
-  const engine::EngineStats stats = engine_.stats();
-  const uint64_t room =
-      std::min<uint64_t>(limits_.context_length, uint64_t{stats.kv_blocks} * stats.block_size);
-  const auto left = static_cast<uint32_t>(room > prompt.size() ? room - prompt.size() : 1);
-  const uint32_t unasked = endpoint == Endpoint::kChat ? left : kCompletionTokensDefault;
-  engine::Request out{.prompt = std::move(prompt),
-                      .max_tokens = request.max_tokens.value_or(unasked),
-                      .sampling = request.sampling,
-                      .stop_token_ids = request.stop_token_ids,
-                      .cache_salt = request.cache_salt,
-                      .ignore_eos = request.ignore_eos,
-                      .kv_policy = request.kv_policy};
-  // The chosen token's own log-probability comes only with at least one of the top ones.
-  if (request.logprobs) out.logprobs = std::max(request.top_logprobs, 1u);
-  return out;
-}
-
-net::Task<> Api::Generate(net::Exchange& x, Endpoint endpoint) {
-  auto parsed = co_await Read(x, endpoint);
-  if (!parsed) co_return co_await Refuse(x, std::move(parsed).error());
-  const auto request = std::make_shared<const ApiRequest>(*std::move(parsed));
-  auto tokens = co_await PromptTokens(x.loop(), request);
-  if (!tokens) co_return co_await Refuse(x, std::move(tokens).error());
-
-  Events events(x.loop());
-  auto sink = [sender = events.sender()](const engine::Event& e) { sender.Send(e); };
-  const auto id =
-      engine_.Submit(EngineRequest(*request, endpoint, *std::move(tokens)), std::move(sink));
-  if (!id) co_return co_await Refuse(x, id.error());
-  const Running running(*this, *id);
-  x.OnDisconnect([&engine = engine_, id = *id] { engine.Cancel(id); });
-
-  ResponseWriter::Identity identity{.endpoint = endpoint,
-                                    .id = NewId(endpoint),
-                                    .model = options_.model_id,
-                                    .created_unix_s = text::SystemUnixSeconds()};
-  ResponseWriter writer(std::move(identity), text_, request->logprobs, request->include_usage);
-  if (request->stream) {
-    co_await Stream(x, *request, events, std::move(writer));
-  } else {
-    co_await Collect(x, *request, events, std::move(writer));
-  }
-}
-
-net::Task<> Api::Stream(net::Exchange& x, const ApiRequest& request, Events& events,
-                        ResponseWriter writer) {
-  Answer answer(request, text_);
-  bool begun = false;
-  while (!answer.done()) {
-    const auto batch = co_await events.Receive();
-    std::string out;
-    for (const engine::Event& event : batch) {
-      if (answer.done()) break;
-      answer.Push(event);
-      const std::string text = answer.TakeText();
-      const auto scored = answer.TakeScored();
-      if (!text.empty() || !scored.empty()) out += writer.Delta(text, scored);
-    }
-    if (!begun) {
-      // The head waits for the first event, so that what fails before it still has a status.
-      if (x.disconnected()) co_return;
-      if (answer.failed()) {
-        Error error = answer.error();
-        co_return co_await Refuse(x, std::move(error));
-      }
-      net::ResponseHead head;
-      head.headers.Add("content-type", "text/event-stream; charset=utf-8");
-      head.headers.Add("cache-control", "no-cache");
-      x.WriteHead(std::move(head));
-      Count(200);
-      begun = true;
-      if (!request.messages.empty()) out.insert(0, writer.First());
-    }
-    if (answer.failed()) {
-      out += ResponseWriter::ErrorEvent(answer.error());
-    } else if (answer.done()) {
-      out += writer.Last(answer.finish_reason());
-      if (request.include_usage) out += writer.UsageEvent(answer.usage());
-      out += ResponseWriter::Done();
-    }
-    if (answer.done() && !answer.failed()) {
-      // An error here means that the client is gone: there is nobody left to tell.
-      [[maybe_unused]] const auto finished = co_await x.Finish(out);
-      co_return;
-    }
-    const auto written = co_await x.Write(out);
-    if (!written) co_return;
-  }
-  x.Abort();
-}
-
-net::Task<> Api::Collect(net::Exchange& x, const ApiRequest& request, Events& events,
-                         ResponseWriter writer) {
-  Answer answer(request, text_);
-  while (!answer.done()) {
-    const auto batch = co_await events.Receive();
-    for (const engine::Event& event : batch) {
-      if (!answer.done()) answer.Push(event);
-    }
-  }
-  if (x.disconnected()) co_return;
-  if (answer.failed()) {
-    Error error = answer.error();
-    co_return co_await Refuse(x, std::move(error));
-  }
-  const std::string text = answer.TakeText();
-  const auto scored = answer.TakeScored();
-  co_await Json(x, writer.Whole(text, answer.finish_reason(), scored, answer.usage()));
-}
-
 net::Task<> Api::Reply(net::Exchange& x, int status, std::string_view type, std::string body) {
   net::ResponseHead head;
   head.status = status;
@@ -313,11 +182,6 @@ net::Task<> Api::Refuse(net::Exchange& x, Error error) {
 
 void Api::Count(int status) {
   answered_[status < 400 ? 0 : status < 500 ? 1 : 2]->Add();
-}
-
-std::string Api::NewId(Endpoint endpoint) {
-  const std::string_view kind = endpoint == Endpoint::kChat ? "chatcmpl" : "cmpl";
-  return fmt::format("{}-{:016x}", kind, Mix64(next_id_++));
 }
 
 }  // namespace hidane::serve

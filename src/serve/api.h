@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,7 @@
 #include "net/server.h"
 #include "net/task.h"
 #include "obs/metrics.h"
-#include "serve/answer.h"
+#include "serve/choices.h"
 #include "serve/inbox.h"
 #include "serve/request.h"
 #include "serve/response.h"
@@ -54,10 +55,15 @@ class Api {
   /// kResourceExhausted: too many prompts wait for the tokenizer.
   net::Task<Tokens> PromptTokens(net::Loop& loop, std::shared_ptr<const ApiRequest> request);
   net::Task<> Generate(net::Exchange& x, Endpoint endpoint);
-  net::Task<> Stream(net::Exchange& x, const ApiRequest& request, Events& events,
+  net::Task<> Stream(net::Exchange& x, const ApiRequest& request, SeqId id, Events& events,
                      ResponseWriter writer);
-  net::Task<> Collect(net::Exchange& x, const ApiRequest& request, Events& events,
+  net::Task<> Collect(net::Exchange& x, const ApiRequest& request, SeqId id, Events& events,
                       ResponseWriter writer);
+  /// What an event adds to its answer, null if that was over.
+  Answer* Push(SeqId id, const engine::Event& event, Choices& choices);
+  std::string Chunks(SeqId id, std::span<const engine::Event> events, Choices& choices,
+                     ResponseWriter& writer);
+  std::string BeginStream(net::Exchange& x, const ApiRequest& request, ResponseWriter& writer);
   net::Task<> Reply(net::Exchange& x, int status, std::string_view type, std::string body);
   net::Task<> Json(net::Exchange& x, std::string body);
   net::Task<> Refuse(net::Exchange& x, Error error);

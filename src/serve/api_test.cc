@@ -38,16 +38,22 @@ class FakeEngine final : public engine::Engine {
     if (sink_) sink_(event);
     sink_ = nullptr;
   }
+  void CancelChoice(SeqId, uint32_t choice) override { cancelled_choices.push_back(choice); }
+  uint32_t MaxTokens(uint64_t prompt_tokens,
+                     const std::optional<engine::KvPolicy>& policy) const override {
+    return policy ? policy->budget : static_cast<uint32_t>(64 - prompt_tokens);
+  }
   void ResetPrefixCache() override { ++resets; }
   void ReadKv(std::function<void(engine::KvMap)> done) override { done(map); }
   engine::EngineStats stats() const override { return {.kv_blocks = 4, .block_size = 16}; }
   const model::ModelInfo& model_info() const override { return info_; }
 
   /// One token a byte; the last event carries `finish`.
-  void Say(std::string_view bytes, Finish finish) {
+  void Say(std::string_view bytes, Finish finish, uint32_t choice = 0) {
     for (size_t i = 0; i < bytes.size(); ++i) {
       Event event;
       event.token = static_cast<uint8_t>(bytes[i]);
+      event.choice = choice;
       event.prompt_tokens = 10;
       event.cached_tokens = 4;
       event.completion_tokens = static_cast<uint32_t>(i + 1);
@@ -67,6 +73,7 @@ class FakeEngine final : public engine::Engine {
   std::vector<Event> script;
   engine::Request last;
   std::vector<SeqId> cancelled;
+  std::vector<uint32_t> cancelled_choices;
   engine::KvMap map;
   int resets = 0;
 
@@ -219,7 +226,40 @@ TEST_F(ApiTest, TheEngineGetsThePromptAndTheParameters) {
 TEST_F(ApiTest, AChatWithoutALimitMayUseTheRoomThatIsLeft) {
   engine_.Say("a", Finish::kLength);
   Chat("");
-  EXPECT_EQ(engine_.last.max_tokens, 64 - engine_.last.prompt.size());  // 4 blocks of 16
+  EXPECT_EQ(engine_.last.max_tokens, 64 - engine_.last.prompt.size());
+  Chat(R"(,"kv_policy":{"name":"h2o","budget":50})");
+  EXPECT_EQ(engine_.last.max_tokens, 50u) << "what its policy leaves";
+}
+
+TEST_F(ApiTest, SeveralChoicesComeWhole) {
+  engine_.Say("one", Finish::kStop, 1);
+  engine_.Say("zero", Finish::kLength, 0);
+  const auto x = Chat(R"(,"n":2)");
+  EXPECT_EQ(engine_.last.choices, 2u);
+  EXPECT_THAT(x->answer,
+              HasSubstr(R"({"index":0,"message":{"role":"assistant","content":"zero"})"));
+  EXPECT_THAT(x->answer, HasSubstr(R"({"index":1,"message":{"role":"assistant","content":"on"})"));
+  EXPECT_THAT(x->answer, HasSubstr(R"("prompt_tokens":10,"completion_tokens":7)"));
+  EXPECT_THAT(x->answer, HasSubstr(R"("cached_tokens":4})"));
+}
+
+TEST_F(ApiTest, SeveralChoicesAreStreamedAsTheyComeAndEndEachByItself) {
+  engine_.Say("a.", Finish::kNone, 1);
+  engine_.Say("b", Finish::kLength, 0);
+  engine_.Say("c", Finish::kLength, 2);
+  const auto x = Chat(R"(,"n":3,"stop":".","stream":true,"stream_options":{"include_usage":true})");
+  size_t at = 0;
+  for (const char* part :
+       {R"({"index":0,"delta":{"role")", R"({"index":1,"delta":{"role")",
+        R"({"index":2,"delta":{"role")", R"({"index":1,"delta":{"content":"a"})",
+        R"({"index":1,"delta":{},"logprobs":null,"finish_reason":"stop")",
+        R"({"index":0,"delta":{"content":"b"})",
+        R"({"index":0,"delta":{},"logprobs":null,"finish_reason":"length")",
+        R"({"index":2,"delta":{"content":"c"})", R"("completion_tokens":4)", "data: [DONE]\n\n"}) {
+    at = x->answer.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << " not in order in " << x->answer;
+  }
+  EXPECT_THAT(engine_.cancelled_choices, ::testing::ElementsAre(1u));
 }
 
 TEST_F(ApiTest, ACompletionTakesTextOrTokens) {
@@ -303,7 +343,7 @@ TEST_F(ApiTest, WhatFailsLaterIsAnErrorEventAndACut) {
 }
 
 TEST_F(ApiTest, BadRequestsNameTheField) {
-  const auto x = Chat(R"(,"n":2)");
+  const auto x = Chat(R"(,"n":129)");
   EXPECT_EQ(x->response.status, 400);
   EXPECT_THAT(x->answer, HasSubstr(R"("type":"invalid_request_error")"));
   EXPECT_THAT(x->answer, HasSubstr(R"("param":"n")"));

@@ -21,6 +21,7 @@ struct Parse {
   const RequestLimits& limits;
   Endpoint endpoint;
   ApiRequest out;
+  std::optional<uint32_t> best_of{};
   bool has_prompt = false;
   bool has_max_completion_tokens = false;
   bool has_stream_options = false;
@@ -264,14 +265,15 @@ constexpr Field kFields[] = {
     {"kv_policy", kRun,
      [](Parse& p, V v, N n) { return Into<ReadKvPolicy>(p.out.kv_policy, v, n); }},
     // Sampling.
+    {"n", kRun, [](Parse& p, V v, N n) { return Into<ReadInt>(p.out.n, v, n, 1, kChoicesMax); }},
+    {"best_of", kRun,
+     [](Parse& p, V v, N n) { return Into<ReadInt>(p.best_of, v, n, 1, kChoicesMax); }},
     {"temperature", kRun,
      [](Parse& p, V v, N n) { return Into<ReadNumber>(p.out.sampling.temperature, v, n, 0, 2); }},
     {"top_p", kRun, ReadTopP},
     {"top_k", kRun, ReadTopK},
     {"seed", kRun, ReadSeed},
     // Known, without the effect they ask for.
-    {"n", kRun, OnlyNumber<1>},
-    {"best_of", kRun, OnlyNumber<1>},
     {"presence_penalty", kRun, OnlyNumber<0>},
     {"frequency_penalty", kRun, OnlyNumber<0>},
     {"repetition_penalty", kRun, OnlyNumber<1>},
@@ -314,6 +316,11 @@ Status Finish(Parse& p) {
   }
   if (p.endpoint == Endpoint::kChat && has_no_element(p.out.messages)) {
     return Fail(BadField("messages", "is empty"));
+  }
+  if (p.best_of && *p.best_of != p.out.n) {
+    return Fail(BadField(
+        "best_of",
+        fmt::format("is {}, and n {}: every answer that is made is given", *p.best_of, p.out.n)));
   }
   if (p.has_stream_options && !p.out.stream) {
     return Fail(BadField("stream_options", "needs stream"));

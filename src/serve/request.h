@@ -24,6 +24,7 @@ struct ApiRequest {
   bool add_generation_prompt = true;
   bool add_special_tokens = true;  ///< a plain prompt starts with the model's bos, if it has one
 
+  uint32_t n = 1;  ///< answers wanted, 1..kChoicesMax
   std::optional<uint32_t> max_tokens;
   engine::SamplingParams sampling;
   std::vector<std::string> stop;
@@ -36,6 +37,7 @@ struct ApiRequest {
   uint32_t top_logprobs = 0;  ///< and of so many more; 0..kTopLogprobsMax
 };
 
+constexpr uint32_t kChoicesMax = 128;  // OpenAI's, too
 constexpr uint32_t kTopLogprobsMax = 20;
 constexpr size_t kStopsMax = 16;
 constexpr size_t kStopBytesMax = 1024;
@@ -47,7 +49,7 @@ struct RequestLimits {
 
 /// Reads the body of a request to `endpoint`. kInvalidArgument names the field in `param`: a wrong
 /// type, a value out of range, a field given twice, one that is required and missing, or one whose
-/// effect this engine does not have (n > 1, penalties, response formats, ...). Null means absent.
+/// effect this engine does not have (penalties, response formats, ...). Null means absent.
 /// Unknown fields must be JSON and are ignored. Pure. Cost: one pass over the body.
 Result<ApiRequest> ParseRequest(Endpoint endpoint, std::string_view body,
                                 const RequestLimits& limits);

@@ -126,6 +126,14 @@ TEST(ParseRequest, ToolChoiceNoneAndNoToolsAreOne) {
   EXPECT_EQ(Parsed(Endpoint::kChat, Chat(R"("tools":[ ])")).tools, "");
 }
 
+TEST(ParseRequest, SeveralChoicesAreAllThatAreMade) {
+  EXPECT_EQ(Parsed(Endpoint::kChat, Chat("")).n, 1u);
+  EXPECT_EQ(Parsed(Endpoint::kChat, Chat(R"("n":128)")).n, 128u);
+  EXPECT_EQ(Parsed(Endpoint::kCompletion, Completion(R"("best_of":3,"n":3)")).n, 3u);
+  EXPECT_EQ(CompletionParam(R"("n":2,"best_of":3)"), "best_of");
+  EXPECT_EQ(CompletionParam(R"("n":2,"best_of":1)"), "best_of");
+}
+
 TEST(ParseRequest, CompletionLogprobsIsACount) {
   const ApiRequest r = Parsed(Endpoint::kCompletion, Completion(R"("logprobs":0)"));
   EXPECT_TRUE(r.logprobs);
@@ -163,8 +171,8 @@ TEST(ParseRequest, ABadFieldIsNamed) {
            {"top_logprobs", {"21", "-1"}},
            {"cache_salt", {"\"\"", "1"}},
            {"ignore_eos", {"1"}},
-           {"n", {"2", "0", "1e9", "\"1\""}},
-           {"best_of", {"2"}},
+           {"n", {"129", "0", "1e9", "1.5", "\"1\""}},
+           {"best_of", {"2", "0", "129"}},
            {"presence_penalty", {"0.1"}},
            {"frequency_penalty", {"-2"}},
            {"repetition_penalty", {"1.1"}},

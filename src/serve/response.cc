@@ -86,7 +86,7 @@ ResponseWriter::ResponseWriter(Identity identity, const text::TextModel& text, b
       logprobs_(logprobs),
       include_usage_(include_usage) {}
 
-/// The members that every body and chunk has, around what its one choice holds.
+/// The members that every body and chunk has, around what its choices hold.
 class ResponseWriter::Builder {
  public:
   Builder(ResponseWriter& owner, std::string_view object) : owner_(owner) {
@@ -97,24 +97,23 @@ class ResponseWriter::Builder {
         .Field("model", owner.identity_.model);
   }
 
-  Builder& BeginChoice() {
-    w.Key("choices").BeginArray().BeginObject().Field("index", 0);
-    return *this;
-  }
+  void BeginChoice(uint32_t choice) { w.BeginObject().Field("index", choice); }
 
-  Builder& EndChoice(std::string_view finish_reason, std::span<const ScoredToken> scored) {
+  void EndChoice(uint32_t choice, std::string_view finish_reason,
+                 std::span<const ScoredToken> scored) {
     w.Key("logprobs");
     if (!owner_.logprobs_ || scored.empty()) {
       w.Null();
     } else if (owner_.chat()) {
       WriteChatLogprobs(w, owner_.text_, scored);
     } else {
-      WriteCompletionLogprobs(w, owner_.text_, scored, owner_.text_offset_);
+      auto& offsets = owner_.text_offsets_;
+      if (offsets.size() <= choice) offsets.resize(choice + 1);
+      WriteCompletionLogprobs(w, owner_.text_, scored, offsets[choice]);
     }
     w.Key("finish_reason");
     finish_reason.empty() ? w.Null() : w.String(finish_reason);
-    w.EndObject().EndArray();
-    return *this;
+    w.EndObject();
   }
 
   std::string Take() {
@@ -128,49 +127,54 @@ class ResponseWriter::Builder {
   ResponseWriter& owner_;
 };
 
-std::string ResponseWriter::Whole(std::string_view answer, std::string_view finish_reason,
-                                  std::span<const ScoredToken> scored, const Usage& usage) {
+std::string ResponseWriter::Whole(std::span<const Choice> choices, const Usage& usage) {
   Builder b(*this, chat() ? "chat.completion" : "text_completion");
-  b.BeginChoice();
-  if (chat()) {
-    b.w.Key("message").BeginObject().Field("role", "assistant").Field("content", answer);
-    b.w.EndObject();
-  } else {
-    b.w.Field("text", answer);
+  b.w.Key("choices").BeginArray();
+  for (uint32_t i = 0; i < choices.size(); ++i) {
+    b.BeginChoice(i);
+    if (chat()) {
+      b.w.Key("message").BeginObject().Field("role", "assistant");
+      b.w.Field("content", choices[i].text).EndObject();
+    } else {
+      b.w.Field("text", choices[i].text);
+    }
+    b.EndChoice(i, choices[i].finish_reason, choices[i].scored);
   }
-  b.EndChoice(finish_reason, scored);
-  b.w.Key("usage");
+  b.w.EndArray().Key("usage");
   WriteUsage(b.w, usage);
   return b.Take();
 }
 
-std::string ResponseWriter::Chunk(std::string_view delta_json, std::string_view answer,
-                                  std::string_view finish_reason,
+std::string ResponseWriter::Chunk(uint32_t choice, std::string_view delta_json,
+                                  std::string_view answer, std::string_view finish_reason,
                                   std::span<const ScoredToken> scored) {
   Builder b(*this, chat() ? "chat.completion.chunk" : "text_completion");
-  b.BeginChoice();
+  b.w.Key("choices").BeginArray();
+  b.BeginChoice(choice);
   if (chat()) {
     b.w.Key("delta").Raw(delta_json);
   } else {
     b.w.Field("text", answer);
   }
-  b.EndChoice(finish_reason, scored);
+  b.EndChoice(choice, finish_reason, scored);
+  b.w.EndArray();
   if (include_usage_) b.w.Key("usage").Null();
   return Event(b.Take());
 }
 
-std::string ResponseWriter::First() {
-  return Chunk(R"({"role":"assistant","content":""})", {}, {}, {});
+std::string ResponseWriter::First(uint32_t choice) {
+  return Chunk(choice, R"({"role":"assistant","content":""})", {}, {}, {});
 }
 
-std::string ResponseWriter::Delta(std::string_view answer, std::span<const ScoredToken> scored) {
+std::string ResponseWriter::Delta(uint32_t choice, std::string_view answer,
+                                  std::span<const ScoredToken> scored) {
   JsonWriter delta;
   if (chat()) delta.BeginObject().Field("content", answer).EndObject();
-  return Chunk(delta.str(), answer, {}, scored);
+  return Chunk(choice, delta.str(), answer, {}, scored);
 }
 
-std::string ResponseWriter::Last(std::string_view finish_reason) {
-  return Chunk("{}", {}, finish_reason, {});
+std::string ResponseWriter::Last(uint32_t choice, std::string_view finish_reason) {
+  return Chunk(choice, "{}", {}, finish_reason, {});
 }
 
 std::string ResponseWriter::UsageEvent(const Usage& usage) {

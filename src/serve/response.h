@@ -14,7 +14,9 @@ namespace hidane::serve {
 /// Writes the answers of one chat or completion request as OpenAI's clients read them: a whole
 /// body, or server-sent events. Pure: bytes out.
 ///
-///   stream:  First? Delta* Last Usage? Done        (First only for chats)
+///   stream:  First* (Delta | Last)* Usage? Done        (First only for chats)
+///
+/// Each choice has one First and one Last, and no Delta behind that.
 class ResponseWriter {
  public:
   struct Identity {
@@ -26,19 +28,23 @@ class ResponseWriter {
   /// `text` must outlive it. `include_usage`: a stream's chunks carry a usage, null until the last.
   ResponseWriter(Identity identity, const text::TextModel& text, bool logprobs, bool include_usage);
 
-  std::string Whole(std::string_view answer, std::string_view finish_reason,
-                    std::span<const ScoredToken> scored, const Usage& usage);
+  struct Choice {
+    std::string text;
+    std::string_view finish_reason;
+    std::vector<ScoredToken> scored;
+  };
+  std::string Whole(std::span<const Choice> choices, const Usage& usage);
 
-  std::string First();  ///< the role; REQUIRES: kChat
-  std::string Delta(std::string_view answer, std::span<const ScoredToken> scored);
-  std::string Last(std::string_view finish_reason);
+  std::string First(uint32_t choice);  ///< the role; REQUIRES: kChat
+  std::string Delta(uint32_t choice, std::string_view answer, std::span<const ScoredToken> scored);
+  std::string Last(uint32_t choice, std::string_view finish_reason);
   std::string UsageEvent(const Usage& usage);
   static std::string Done();
   static std::string ErrorEvent(const Error& error);
 
  private:
   class Builder;
-  std::string Chunk(std::string_view delta_json, std::string_view answer,
+  std::string Chunk(uint32_t choice, std::string_view delta_json, std::string_view answer,
                     std::string_view finish_reason, std::span<const ScoredToken> scored);
   bool chat() const { return identity_.endpoint == Endpoint::kChat; }
 
@@ -46,7 +52,8 @@ class ResponseWriter {
   const text::TextModel& text_;
   bool logprobs_;
   bool include_usage_;
-  uint64_t text_offset_ = 0;  // code points written so far, for completions' logprobs
+  // Code points written so far of each choice, for completions' logprobs.
+  std::vector<uint64_t> text_offsets_;
 };
 
 /// Bodies of the small endpoints.

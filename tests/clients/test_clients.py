@@ -96,6 +96,30 @@ def test_curl_gets_a_stream_that_ends_with_done(gateway):
     assert all(not chunk.get("usage") for chunk in chunks), "usage was not asked for"
 
 
+def test_curl_gets_several_choices_and_one_usage(gateway):
+    """Greedy: the choices are equal, so that whole and streamed answers can be compared."""
+    body = {"messages": QUESTION, "max_tokens": 8, "temperature": 0, "n": 3}
+    _, whole = curl(gateway, body)
+    whole = json.loads(whole)
+    assert [choice["index"] for choice in whole["choices"]] == [0, 1, 2]
+    texts = [choice["message"]["content"] for choice in whole["choices"]]
+    assert texts[0] and len(set(texts)) == 1
+    assert whole["usage"]["completion_tokens"] % 3 == 0
+
+    _, answer = curl(gateway, {**body, "stream": True, "stream_options": {"include_usage": True}})
+    events = [line[6:] for line in answer.splitlines() if line.startswith("data: ")]
+    chunks = [json.loads(event) for event in events[:-1]]
+    streamed, finished = ["", "", ""], [None] * 3
+    for choice in (choice for chunk in chunks for choice in chunk["choices"]):
+        streamed[choice["index"]] += choice["delta"].get("content") or ""
+        finished[choice["index"]] = finished[choice["index"]] or choice["finish_reason"]
+    assert streamed == texts
+    assert finished == [choice["finish_reason"] for choice in whole["choices"]]
+    [usage] = [chunk["usage"] for chunk in chunks if chunk.get("usage")]
+    assert usage["prompt_tokens"] == whole["usage"]["prompt_tokens"]
+    assert usage["completion_tokens"] == whole["usage"]["completion_tokens"]
+
+
 def test_openai_python_client(gateway, python):
     run_client([python, HERE / "chat.py"], gateway)
 
