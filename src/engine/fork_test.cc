@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@ constexpr uint32_t kVocab = 64;
 struct Shape {
   uint32_t chunk = 512, seqs = 64, kv_blocks = 1024;
   bool prefix_cache = true;
+  uint32_t hold = 0;  // the first step waits for so many requests
 };
 
 class Bench {
@@ -31,12 +33,14 @@ class Bench {
   explicit Bench(const Shape& setup)
       : text_(kVocab),
         engine_(Engine::Create(
-            std::make_unique<FakeModel>(FakeModelOptions{.vocab_size = kVocab,
-                                                         .kv_blocks = setup.kv_blocks,
-                                                         .block_size = 4,
-                                                         .layers = 2,
-                                                         .kv_heads = 2,
-                                                         .heads = 4}),
+            std::make_unique<FakeModel>(FakeModelOptions{
+                .vocab_size = kVocab,
+                .kv_blocks = setup.kv_blocks,
+                .block_size = 4,
+                .layers = 2,
+                .kv_heads = 2,
+                .heads = 4,
+                .on_forward = [this, hold = setup.hold](const auto&) { WaitFor(hold); }}),
             text_,
             {.max_num_batched_tokens = setup.chunk,
              .max_num_seqs = setup.seqs,
@@ -49,6 +53,13 @@ class Bench {
   }
 
  private:
+  void WaitFor(uint32_t requests) {
+    if (std::exchange(begun_, true)) return;
+    while (engine_->stats().running + engine_->stats().waiting < requests)
+      std::this_thread::yield();
+  }
+
+  bool begun_ = false;
   FakeText text_;
   obs::Registry registry_;
   std::unique_ptr<Engine> engine_;
@@ -101,16 +112,19 @@ TEST_P(Forks, EachChoiceIsWhatARequestWithItsSeedAnswers) {
     Bench bench({.prefix_cache = false});
     for (const Request& request : requests) want.push_back(OneByOne(*bench, request));
   }
-  for (const Shape& shape : {Shape{}, Shape{.prefix_cache = false}, Shape{.chunk = 16, .seqs = 6},
-                             Shape{.chunk = 64, .kv_blocks = 60},
-                             Shape{.chunk = 64, .kv_blocks = 60, .prefix_cache = false}}) {
+  for (const Shape& shape :
+       {Shape{}, Shape{.prefix_cache = false}, Shape{.chunk = 16, .seqs = 6},
+        Shape{.chunk = 64, .kv_blocks = 60, .hold = 6},
+        Shape{.chunk = 64, .kv_blocks = 60, .prefix_cache = false, .hold = 6}}) {
     Bench bench(shape);
     const auto got = RunChoices(*bench, requests);
     for (size_t i = 0; i < requests.size(); ++i)
       EXPECT_EQ(TokensOf(got.at(i)), want[i]) << "request " << i << " in " << shape.kv_blocks;
     EXPECT_EQ(WaitUntilIdle(*bench).kv_blocks_free, shape.kv_blocks);
     if (shape.kv_blocks == 60) {
-      EXPECT_GT(bench.Count("vllm:num_preemptions_total"), 0u);
+      EXPECT_GT(
+          bench.Count("vllm:num_preemptions_total") + bench.Count("hidane_engine_kv_saved_total"),
+          0u);
     }
   }
 }
