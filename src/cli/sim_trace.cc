@@ -117,6 +117,7 @@ Result<std::vector<SimCell>> TraceCells(const TraceOptions& options, const Commo
                 .overlay = options.overlay,
                 .requests = common.requests,
                 .sessions = options.sessions};
+  if (options.think_max_s > 0) run.replay.think_max = FromSeconds(options.think_max_s);
   run.phase = TitleOf(options.file);
   run.sdk_clients = options.clients == "sdk";
   run.churn_every = FromSeconds(options.churn_s);
@@ -184,6 +185,11 @@ void AddTraceOptions(CLI::App& command, TraceOptions& o) {
       ->check(CLI::Range(1u, 10'000u));
   command.add_option("--time-scale", o.time_scale, "2: the trace in half its time")
       ->check(CLI::Range(1e-3, 1e6));
+  command
+      .add_option("--think-max", o.think_max_s,
+                  "Think times of a trace's sessions are cut to so many seconds; default: as "
+                  "recorded")
+      ->check(CLI::Range(1.0, 1e6));
   command
       .add_option("--churn", o.churn_s,
                   "Traces and agents: every so many seconds another replica is lost, for 30 s")

@@ -22,7 +22,8 @@ struct TraceOptions {
   std::vector<uint64_t> kv_tokens;
   uint32_t overlay = 1, sessions = 64;
   double time_scale = 1;
-  double churn_s = 0;  ///< a replica is lost so often; 0: none
+  double think_max_s = 0;  ///< longer think times of a trace's sessions are cut; 0: none
+  double churn_s = 0;      ///< a replica is lost so often; 0: none
   std::string clients = "patient";
 };
 void AddTraceOptions(CLI::App& command, TraceOptions& options);
