@@ -118,8 +118,9 @@ void Evictor::FinishMoves() {
   stats_.moves += epoch_.stats().moves;
   stats_.blocks_freed += epoch_.stats().blocks_freed;
   for (const SeqId id : evicting_) {
-    const vtoken::SequenceKv& kv = Live(id)->kv();
-    scheduler_.Evict(id, kv.table(), kv.logical_length() - kv.live_tokens());
+    const PolicySequence& seq = *Live(id);
+    const vtoken::SequenceKv& kv = seq.kv();
+    scheduler_.Evict(id, kv.table(), kv.logical_length() - kv.live_tokens(), seq.slots_max());
   }
   evicting_.clear();
 }

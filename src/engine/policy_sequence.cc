@@ -1,5 +1,7 @@
 #include "engine/policy_sequence.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/rng.h"
 #include "engine/kv_policy.h"
@@ -56,6 +58,12 @@ PolicySequence::PolicySequence(PolicySequence& parent, std::span<const BlockId> 
 
 uint32_t PolicySequence::hit_tokens_max() const {
   return kit_.traits.signals.attention() ? store_.origin() : UINT32_MAX;
+}
+
+uint32_t PolicySequence::slots_max() const {
+  const uint32_t next = budget_.NextRun(lengths());
+  if (config_.budget == 0 || next == UINT32_MAX) return UINT32_MAX;
+  return std::max(config_.budget, kv_.live_tokens()) + (next - kv_.logical_length());
 }
 
 void PolicySequence::Ask(uint32_t n, model::SeqSlice& slice) {

@@ -58,6 +58,9 @@ class PolicySequence final : private vtoken::KeySource {
   /// Its victims could not be evicted for want of blocks: first thing when it runs again.
   bool stalled = false;
 
+  /// Table slots that it comes to use at most before its next eviction and, under a cap, ever
+  /// after; UINT32_MAX: no bound is known.
+  uint32_t slots_max() const;
   /// Table slots in use, with the one that waits for the next token.
   uint32_t slots() const { return kv_.active_length() + (kv_.waiting_slots().empty() ? 0 : 1); }
 

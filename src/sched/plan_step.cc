@@ -39,17 +39,19 @@ class Planner {
       if (seq.computes != nullptr) in_flight.push_back(seq.computes);
     }
     auto running = static_cast<uint32_t>(kept.size());
+    auto headroom = static_cast<uint32_t>(std::ranges::count_if(kept, &RunningSeq::grows));
     while (running < seqs_max_ && tokens_ > 0) {
       const std::optional<WaitingSeq> seq = next_waiting();
       if (!seq) return;
       const auto same = [&](const Sha256Digest* d) { return *d == *seq->computes; };
       if (seq->waits_for_it && std::any_of(in_flight.begin(), in_flight.end(), same)) continue;
-      if (seq->blocks_wanted + running > blocks_) return;
+      if (seq->blocks_wanted + headroom > blocks_) return;
       blocks_ -= seq->blocks_wanted;
       if (seq->computes != nullptr) in_flight.push_back(seq->computes);
       plan_.admit.push_back(seq->id);
       Run(seq->id, seq->tokens_left);
       ++running;
+      ++headroom;
     }
   }
 

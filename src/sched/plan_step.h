@@ -15,6 +15,7 @@ struct RunningSeq {
   SeqId id;
   uint32_t tokens_left = 1;    ///< known and not computed, >= 1; 1 = decode (or a prompt's end)
   uint32_t blocks_wanted = 0;  ///< 0 or 1, to compute its next token
+  bool grows = true;           ///< it may come to want more blocks than it has
   /// What its preemption frees: blocks that only it holds. Read only when the running sequences
   /// together want more blocks than are free.
   uint32_t blocks_given = 0;
@@ -59,7 +60,8 @@ struct StepPlan {
 /// order, until the token budget is spent.
 ///
 /// - *Memory.* A waiting sequence is admitted when the blocks of all its known tokens are free and
-///   one more per running sequence: a prefill never runs dry and growth does not preempt at once.
+///   one more per running sequence that grows: a prefill never runs dry and growth does not preempt
+///   at once.
 ///   The oldest that doesn't fit holds back all behind it. When a running sequence can't grow, the
 ///   youngest is preempted, for recomputation; the oldest never is, so work always goes on
 ///   (REQUIRES: each sequence fits the memory alone).

@@ -54,6 +54,15 @@ TEST(PlanStepTest, AWaitingSequenceComesInWhenItsBlocksAndOnePerRunningAreFree) 
   EXPECT_THAT(Plan(running, waiting, {100, 16, 5}).admit, ElementsAre(S(2)));
 }
 
+TEST(PlanStepTest, NoBlockIsKeptFreeForWhoeverGrowsNoMore) {
+  const RunningSeq running[] = {
+      {.id = S(1), .grows = false}, {.id = S(2)}, {.id = S(3), .grows = false}};
+  const WaitingSeq waiting[] = {{.id = S(4), .blocks_wanted = 4}, {.id = S(5), .blocks_wanted = 1}};
+  EXPECT_THAT(Plan(running, waiting, {100, 16, 4}).admit, IsEmpty());
+  EXPECT_THAT(Plan(running, waiting, {100, 16, 6}).admit, ElementsAre(S(4)));
+  EXPECT_THAT(Plan(running, waiting, {100, 16, 7}).admit, ElementsAre(S(4), S(5)));
+}
+
 TEST(PlanStepTest, TheOldestThatDoesNotFitHoldsBackTheOnesBehindIt) {
   const WaitingSeq waiting[] = {{.id = S(1), .tokens_left = 90, .blocks_wanted = 9},
                                 {.id = S(2), .tokens_left = 1, .blocks_wanted = 1}};

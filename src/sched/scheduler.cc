@@ -109,11 +109,13 @@ void Scheduler::Preempt(SeqId id) {
   Enter(waiting_, seq);
 }
 
-void Scheduler::Evict(SeqId id, std::span<const BlockId> table, uint32_t evicted) {
+void Scheduler::Evict(SeqId id, std::span<const BlockId> table, uint32_t evicted,
+                      uint32_t slots_max) {
   SeqState& seq = *seqs_.at(id);
   HIDANE_ASSERT(seq.evictable && seq.running);
   HIDANE_ASSERT(seq.evicted <= evicted && evicted < seq.computed);
   seq.evicted = evicted;
+  seq.slots_max = slots_max;
   seq.table.assign(table.begin(), table.end());
   HIDANE_ASSERT(seq.table.size() >= BlocksOf(seq.active()));
   cache_.BreakChains();
@@ -137,6 +139,7 @@ std::vector<RunningSeq> Scheduler::RunningViews() const {
     view.id = seq->id;
     view.tokens_left = seq->tokens - seq->computed;
     view.blocks_wanted = seq->table.size() * options_.block_size == seq->active() ? 1 : 0;
+    view.grows = seq->table.size() * options_.block_size < seq->slots_max;
     wanted += view.blocks_wanted;
     const size_t next = seq->computed / options_.block_size;
     if (seq->publishes && seq->computed < seq->prefill_end && next < seq->chain.size()) {

@@ -40,13 +40,14 @@ struct SeqState {
   std::vector<Sha256Digest> chain;  ///< names of its first full blocks; the others have none
   std::vector<BlockId> table;       ///< block table; empty while waiting
   uint32_t prompt_tokens = 0;
-  uint32_t tokens = 0;         ///< known: the prompt, then what was generated
-  uint32_t computed = 0;       ///< leading tokens whose K/V were computed
-  uint32_t evicted = 0;        ///< of these, whose K/V lie in the table no more
-  uint32_t cached_tokens = 0;  ///< of the prompt, by the hit of its first admission
-  uint32_t admissions = 0;     ///< 0: never ran; each preemption adds one more
-  uint32_t prefill_end = 0;    ///< tokens known at the last admission
-  uint32_t ghost_end = 0;      ///< of them, those up to here were held before that
+  uint32_t tokens = 0;              ///< known: the prompt, then what was generated
+  uint32_t computed = 0;            ///< leading tokens whose K/V were computed
+  uint32_t evicted = 0;             ///< of these, whose K/V lie in the table no more
+  uint32_t slots_max = UINT32_MAX;  ///< active() comes to no more than this, says its owner
+  uint32_t cached_tokens = 0;       ///< of the prompt, by the hit of its first admission
+  uint32_t admissions = 0;          ///< 0: never ran; each preemption adds one more
+  uint32_t prefill_end = 0;         ///< tokens known at the last admission
+  uint32_t ghost_end = 0;           ///< of them, those up to here were held before that
   bool running = false;
   bool publishes =
       true;  ///< false: the cache was reset under it, it shares nothing until readmitted
@@ -116,10 +117,13 @@ class Scheduler {
   void Append(SeqId id, const std::optional<Sha256Digest>& filled = std::nullopt);
 
   /// After an eviction from a running sequence: its live tokens lie in `table`, densely. Its blocks
-  /// were exchanged through cache(). REQUIRES: evictable; `table` covers the active slots, and
+  /// were exchanged through cache(). `slots_max`: what its active slots come to at most before the
+  /// owner evicts again; while its blocks hold that many, no headroom is kept free for it. If it is
+  /// wrong, somebody is preempted. REQUIRES: evictable; `table` covers the active slots, and
   /// between Commit and Complete those of the step too; the caller moved the references; `evicted`
   /// not less than before.
-  void Evict(SeqId id, std::span<const BlockId> table, uint32_t evicted);
+  void Evict(SeqId id, std::span<const BlockId> table, uint32_t evicted,
+             uint32_t slots_max = UINT32_MAX);
 
   /// A running sequence gives its blocks back and waits, as if it had been preempted (I4).
   /// REQUIRES: running; not between Commit and Complete.

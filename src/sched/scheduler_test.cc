@@ -517,6 +517,22 @@ TEST(SchedulerTest, BlocksFollowTheActiveLengthAndHitsTheLogicalOne) {
   s.Complete(plan);
 }
 
+TEST(SchedulerTest, WhoeverHoldsAllThatItComesToLeavesTheRestToOthers) {
+  for (const uint32_t slots_max : {8u, 9u}) {
+    Scheduler s(kOptions);
+    s.Add(SeqId(1), 10, {}, Evictable{});
+    const StepPlan plan = s.Plan();
+    s.Commit(plan);
+    s.Complete(plan);
+    s.Append(SeqId(1));
+    const std::vector<BlockId> table = s.state(SeqId(1)).table;
+    ASSERT_TRUE(s.cache().Release(table[2]));
+    s.Evict(SeqId(1), std::span(table).first(2), 4, slots_max);
+    s.Add(SeqId(2), 40, {});  // the ten blocks that are free
+    EXPECT_EQ(s.Plan().admit.size(), slots_max == 8 ? 1u : 0u);
+  }
+}
+
 TEST(SchedulerTest, AHitEndsWhereTheOwnerWantsToSeeMore) {
   World world(kOptions);
   world.Add(Tokens(20), 0);
