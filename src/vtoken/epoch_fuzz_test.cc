@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <rapidcheck/gtest.h>
+#include <algorithm>
 #include <deque>
 #include <memory>
 
@@ -60,7 +61,7 @@ class Fuzz {
     if (seqs_.empty() || op == 0) return New(), "new";
     if (op < 7) return Append(Any()), "append";
     if (op < 12) return RunEpoch(), "epoch";
-    if (op == 12) return Fork(), "fork";
+    if (op == 12) return Below(2) == 0 ? Fork() : ForkByHand(), "fork";
     if (op == 13) return Rollback(Any()), "rollback";
     if (op == 14) return Preempt(), "preempt";
     if (op == 15) return Pin(), "pin";
@@ -183,6 +184,32 @@ class Fuzz {
     Seq& seq = Any();
     auto kv = seq.kv.Fork(world_);
     if (!kv) failure_ = "fork";
+    if (kv) seqs_.push_back(std::make_unique<Seq>(Seq{std::move(*kv), seq.oracle}));
+  }
+
+  // As a host does that manages the blocks itself.
+  void ForkByHand() {
+    Seq& seq = Any();
+    if (seqs_.size() > 6 || seq.kv.must_own()) return;
+    const uint32_t size = setup_.block_size;
+    const uint32_t slots = seq.kv.active_length() + (seq.kv.waiting_slots().empty() ? 0 : 1);
+    const auto used = seq.kv.table().first((slots + size - 1) / size);
+    const auto open = seq.kv.OpenBlocks();
+    if (open.size() > world_.pool().free()) return;
+    std::vector<BlockId> blocks(used.begin(), used.end());
+    for (uint32_t b = 0; b < blocks.size(); ++b) {
+      if (!std::binary_search(open.begin(), open.end(), b)) {
+        if (!world_.Retain(blocks[b])) failure_ = "retain";
+        continue;
+      }
+      const BlockId from = std::exchange(blocks[b], *world_.Allocate());
+      for (uint32_t row = 0; row < setup_.units * size; ++row) {
+        const uint32_t u = row / size, i = row % size;
+        world_.row(u, blocks[b].value() * size + i) = world_.row(u, from.value() * size + i);
+      }
+    }
+    auto kv = seq.kv.ForkAt(blocks);
+    if (!kv) failure_ = "fork at";
     if (kv) seqs_.push_back(std::make_unique<Seq>(Seq{std::move(*kv), seq.oracle}));
   }
 
