@@ -67,6 +67,19 @@ TEST(UsageFilterTest, PassesEverythingWhenTheClientAsked) {
   EXPECT_EQ(Filtered(false, in, {3}).usage, (Usage{7, 4, 2}));
 }
 
+TEST(UsageFilterTest, SeveralChoicesHaveOneUsage) {
+  const auto chunk = [](int index, std::string_view rest) {
+    return R"(data: {"choices":[{"index":)" + std::to_string(index) + "," + std::string(rest) +
+           R"(}],"usage":null})";
+  };
+  const std::vector<std::string> text = {chunk(1, R"("delta":{"content":"b"})"),
+                                         chunk(0, R"("delta":{},"finish_reason":"stop")"),
+                                         chunk(1, R"("delta":{},"finish_reason":"length")")};
+  const Outcome out = Filtered(true, Stream({text[0], text[1], text[2], kUsageOnly, kDone}), {3});
+  EXPECT_EQ(out.bytes, Stream({text[0], text[1], text[2], kDone}));
+  EXPECT_EQ(out.usage, (Usage{7, 4, 2}));
+}
+
 TEST(UsageFilterTest, SeesNoUsageWhereThereIsNone) {
   const Outcome out = Filtered(true, Stream({kText, kDone}), {});
   EXPECT_EQ(out.usage, std::nullopt);
