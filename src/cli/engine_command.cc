@@ -24,7 +24,8 @@ namespace hidane::cli {
 namespace {
 
 struct Options {
-  std::string model, listen = "127.0.0.1:8000", served_name, weight_cache, precision = "auto";
+  std::string model, listen = "127.0.0.1:8000", served_name, weight_cache, precision = "auto",
+                     kv_mode = "exact";
   uint32_t kv_tokens = 16'384, block_size = 16;
   bool no_weight_cache = false;
   uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
@@ -72,6 +73,7 @@ Exit Run(Options& options) {
   if (options.model.empty()) {
     return Report({Code::kInvalidArgument, "no model to serve", {}}, "pass --model FILE.gguf");
   }
+  options.engine.kv_policy.mode = *vtoken::ModeOf(options.kv_mode);  // checked by the parser
   if (const Status policy = engine::CheckKvPolicy(options.engine.kv_policy, UINT64_MAX); !policy) {
     return Report(policy.error(), "pass another --kv-policy, --kv-budget or --kv-keep");
   }
@@ -159,6 +161,11 @@ void AddEngine(CLI::App& app, Exit& exit) {
       ->check(CLI::Range(0u, 100'000'000u));
   command->add_option("--kv-keep", o.engine.kv_policy.keep, "Share of them that stays at most")
       ->check(CLI::Range(0.0, 1.0));
+  command
+      ->add_option("--kv-mode", o.kv_mode,
+                   "exact: evicted tokens give their memory back at once; masked: when somebody "
+                   "lacks it; lazy: then, and they are read until then")
+      ->check(CLI::IsMember({"exact", "masked", "lazy"}));
   command->add_option("--threads", o.threads, "Threads that compute")->check(CLI::Range(1u, 1024u));
   command
       ->add_option("--precision", o.precision, "auto: bf16 where the CPU multiplies it, else f32")

@@ -13,6 +13,7 @@
 #include "model/model.h"
 #include "obs/metrics.h"
 #include "text/text.h"
+#include "vtoken/mode.h"
 
 namespace hidane::engine {
 
@@ -33,6 +34,9 @@ struct KvPolicy {
   /// Leading prompt tokens that other requests share. Policies that add up attention count from
   /// here, and the prefix cache serves this request no further.
   uint32_t shared_prompt = 0;
+  /// When memory comes back: exact, at once, and what attention reads never depends on load; else
+  /// when somebody lacks blocks, victims being masked until then, or (lazy) read.
+  vtoken::Mode mode = vtoken::Mode::kExact;
   bool evicts() const { return name != "none"; }
 };
 

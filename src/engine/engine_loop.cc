@@ -96,7 +96,7 @@ void EngineLoop::Do(ReadKvCommand& command) {
 
 sched::StepTally EngineLoop::Step() {
   evictor_.Join();
-  const sched::StepPlan plan = scheduler_.Plan();
+  const sched::StepPlan plan = evictor_.Plan();
   evictor_.Save(plan.preempt);
   scheduler_.Commit(plan);
   evictor_.Restore(plan.admit);

@@ -77,29 +77,35 @@ void Idle() {
 void Relocation(uint32_t prompt, uint32_t answer) {
   fmt::print(
       "relocation: batch 4, prompt {}, answer {}, budget half of the prompt (wait and work "
-      "by decode step, ms)\n",
+      "by decode step, ms; null mover: the same steps with no row copied)\n",
       prompt, answer);
-  const auto model = Load(4 * (prompt + answer + 64) / 16);
+  const auto real = Load(4 * (prompt + answer + 64) / 16);
+  Unmoving unmoving(*real);
   for (const char* name :
        {"none", "streaming-llm", "snapkv", "h2o", "tova", "scissorhands", "keydiff", "r-kv"}) {
-    Loop loop(*model, {name, prompt / 2, 1, 0}, 512);
-    for (int i = 0; i < 4; ++i) loop.Add(prompt, answer);
-    std::vector<double> steps, waits, works;
-    double prefill = 0;
-    while (!loop.idle()) {
-      const StepCost cost = loop.Step();
-      if (!cost.decode_only) prefill += cost.seconds;
-      if (cost.decode_only) steps.push_back(cost.seconds);
-      if (cost.relocated) waits.push_back(cost.wait);
-      if (cost.decode_only) works.push_back(cost.eviction);
+    for (const bool moves : {true, false}) {
+      if (!moves && std::string_view(name) == "none") continue;
+      model::Model& model = moves ? *real : static_cast<model::Model&>(unmoving);
+      Loop loop(model, {name, prompt / 2, 1, 0}, 512);
+      for (int i = 0; i < 4; ++i) loop.Add(prompt, answer);
+      std::vector<double> steps, waits, works;
+      double prefill = 0;
+      while (!loop.idle()) {
+        const StepCost cost = loop.Step();
+        if (!cost.decode_only) prefill += cost.seconds;
+        if (cost.decode_only) steps.push_back(cost.seconds);
+        if (cost.relocated) waits.push_back(cost.wait);
+        if (cost.decode_only) works.push_back(cost.eviction);
+      }
+      const double step = Mean(steps);
+      fmt::print(
+          "  {:13} {:10} prefill {:7.2f} s, step {:7.2f}, relocating steps {:3}, wait mean {:.3f} "
+          "({:.2f} %) p99 {:.3f} max {:.3f}, work {:.2f} ({:.1f} %), moves {}, freed {}\n",
+          name, moves ? "" : "null mover", prefill, step * 1e3, waits.size(), Mean(waits) * 1e3,
+          100 * Mean(waits) / step, Quantile(waits, 0.99) * 1e3, Quantile(waits, 1) * 1e3,
+          Mean(works) * 1e3, 100 * Mean(works) / step, loop.stats().moves,
+          loop.stats().blocks_freed);
     }
-    const double step = Mean(steps);
-    fmt::print(
-        "  {:13} prefill {:7.2f} s, step {:7.2f}, relocating steps {:3}, wait mean {:.3f} "
-        "({:.2f} %) p99 {:.3f} max {:.3f}, work {:.2f} ({:.1f} %), moves {}, freed {}\n",
-        name, prefill, step * 1e3, waits.size(), Mean(waits) * 1e3, 100 * Mean(waits) / step,
-        Quantile(waits, 0.99) * 1e3, Quantile(waits, 1) * 1e3, Mean(works) * 1e3,
-        100 * Mean(works) / step, loop.stats().moves, loop.stats().blocks_freed);
   }
 }
 
@@ -145,19 +151,36 @@ void Concurrency() {
   }
 }
 
-void Throughput(uint32_t prompt, uint32_t answer) {
-  constexpr uint32_t kBatch = 4, kRequests = 8;
+/// How evicted tokens leave: moved together at once, masked until blocks are short, or masked with
+/// their blocks held (Naive-Evict).
+struct Arm {
+  const char *policy, *name;
+  vtoken::Mode mode = vtoken::Mode::kExact;
+  Blocks blocks = Blocks::kReclaimed;
+};
+constexpr Arm kArms[] = {{"none", "full K/V"},
+                         {"streaming-llm", "exact"},
+                         {"streaming-llm", "masked", vtoken::Mode::kMasked},
+                         {"streaming-llm", "naive", vtoken::Mode::kMasked, Blocks::kHeld},
+                         {"snapkv", "exact"},
+                         {"snapkv", "masked", vtoken::Mode::kMasked},
+                         {"snapkv", "naive", vtoken::Mode::kMasked, Blocks::kHeld},
+                         {"h2o", "exact"}};
+
+void Throughput(uint32_t prompt, uint32_t answer, uint32_t requests) {
+  constexpr uint32_t kBatch = 4;
   const uint32_t need = kBatch * (prompt + answer + 15) / 16;
   fmt::print(
       "throughput: {} requests of {} + {} tokens, memory as a share of what {} of them "
       "need\n",
-      kRequests, prompt, answer, kBatch);
+      requests, prompt, answer, kBatch);
   for (const double share : {1.0, 0.5, 0.35}) {
     const auto model = Load(static_cast<uint32_t>(share * need));
-    for (const char* name : {"none", "streaming-llm", "snapkv", "h2o"}) {
-      if (share == 1 && std::string_view(name) != "none") continue;
-      Loop loop(*model, {name, static_cast<uint32_t>(share * (prompt + answer)), 1, 0}, 512);
-      for (uint32_t i = 0; i < kRequests; ++i) loop.Add(prompt, answer);
+    for (const Arm& arm : kArms) {
+      if (share == 1 && std::string_view(arm.policy) != "none") continue;
+      const auto budget = static_cast<uint32_t>(share * (prompt + answer));
+      Loop loop(*model, {arm.policy, budget, 1, 0, arm.mode}, 512, arm.blocks);
+      for (uint32_t i = 0; i < requests; ++i) loop.Add(prompt, answer);
       std::vector<double> steps;
       double total = 0, running = 0;
       size_t preempted = 0, n = 0;
@@ -170,9 +193,9 @@ void Throughput(uint32_t prompt, uint32_t answer) {
         if (cost.decode_only) steps.push_back(cost.seconds);
       }
       fmt::print(
-          "  memory {:.2f} {:13} {:6.1f} tokens/s, TPOT p50 {:6.1f} p95 {:6.1f} ms, mean "
+          "  memory {:.2f} {:13} {:8} {:6.1f} tokens/s, TPOT p50 {:6.1f} p95 {:6.1f} ms, mean "
           "running {:.1f}, preempted {}\n",
-          share, name, kRequests * answer / total, Quantile(steps, 0.5) * 1e3,
+          share, arm.policy, arm.name, requests * answer / total, Quantile(steps, 0.5) * 1e3,
           Quantile(steps, 0.95) * 1e3, running / double(n), preempted);
     }
   }
@@ -199,7 +222,7 @@ int main(int argc, char** argv) {
     else if (part == "concurrency")
       Concurrency();
     else if (part == "throughput")
-      Throughput(prompt, answer);
+      Throughput(prompt, answer, Number("REQUESTS", 8));
     else {
       fmt::print(stderr, "usage: eviction_bench [idle|relocation|concurrency|throughput]...\n");
       return 2;

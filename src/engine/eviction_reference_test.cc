@@ -18,8 +18,8 @@
 /// What a model computes after evictions, against two references that know no evictions:
 ///   A  the live tokens copied densely into other blocks, in the same order of slots, same kernels:
 ///      the same bits;
-///   B  every token kept, and those evicted hidden from attention by a mask, scalar kernels: equal
-///      up to the order of sums.
+///   B  every token kept, and those evicted hidden from attention by a mask: equal up to the order
+///      of sums.
 /// Along the way no live token's K/V changes a byte, and every free slot holds NaN.
 namespace hidane::engine {
 namespace {
@@ -29,8 +29,11 @@ constexpr uint32_t kBlocks = 80, kPrompt = 90, kAnswer = 70;
 /// One sequence under a policy: scheduler, evictor and model, turned by hand.
 class ByHand {
  public:
-  ByHand(const std::string& policy, uint32_t block_size, uint32_t chunk, bool scalar)
-      : path_(testing::TempDir() + "eviction_reference." + std::to_string(::getpid()) + ".gguf") {
+  /// `reclaim`: steps between two shortages of blocks; 0: there is none.
+  ByHand(const std::string& policy, uint32_t block_size, uint32_t chunk, bool scalar,
+         vtoken::Mode mode = vtoken::Mode::kExact, uint32_t reclaim = 0)
+      : reclaim_(reclaim),
+        path_(testing::TempDir() + "eviction_reference." + std::to_string(::getpid()) + ".gguf") {
     model::TinyModel tiny;
     tiny.heads = 4;
     std::ofstream(path_, std::ios::binary) << tiny.Build();
@@ -46,7 +49,7 @@ class ByHand {
         .kv_blocks = kBlocks, .block_size = block_size, .tokens_max = chunk});
     evictor_ = std::make_unique<Evictor>(*model_, *scheduler_, SteadyClock());
     for (uint32_t i = 0; i < kPrompt; ++i) tokens_.push_back(static_cast<TokenId>(i * 37 % 96));
-    const auto evictable = evictor_->Add(kId, {policy, 40, 1, 0}, kPrompt, 7);
+    const auto evictable = evictor_->Add(kId, {policy, 40, 1, 0, mode}, kPrompt, 7);
     scheduler_->Add(kId, kPrompt, {}, evictable);
     for (uint32_t i = 0; i < kBlocks; ++i) dense_.push_back(BlockId(i));
     rng_ = Rng(block_size);
@@ -77,6 +80,7 @@ class ByHand {
     evictor_->Join();
     ExpectSameRows(before_, LiveRows());
     PoisonFreeBlocks();
+    if (reclaim_ > 0 && ++steps_ % reclaim_ == 0) Reclaim();
     const sched::StepPlan plan = scheduler_->Plan();
     scheduler_->Commit(plan);
     ASSERT_EQ(plan.run.size(), 1u);
@@ -87,12 +91,11 @@ class ByHand {
 
     const std::vector<float> copied = OnTwin(slice, tokens, Identity(seq().slots()));
     const std::vector<float> permuted = OnTwin(slice, tokens, RandomOrder(slice));
-    const std::vector<float> masked =
-        options_.reference_kernels ? OnMasked(slice, tokens) : std::vector<float>();
+    const std::vector<float> masked = OnMasked(slice, tokens);
     const std::vector<float> logits = Forward(*model_, slice, tokens);
     ASSERT_EQ(logits, copied);
     worst_permuted_ = std::max(worst_permuted_, Distance(logits, permuted));
-    if (!masked.empty()) worst_masked_ = std::max(worst_masked_, Distance(logits, masked));
+    worst_masked_ = std::max(worst_masked_, Distance(logits, masked));
 
     scheduler_->Complete(plan);
     before_ = LiveRows();  // but for this step's
@@ -101,6 +104,15 @@ class ByHand {
     tokens_.push_back(
         static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
     scheduler_->Append(kId);
+  }
+
+  void Reclaim() {
+    before_ = LiveRows();
+    const bool wasteful = seq().reclaimable_blocks() > 0;
+    EXPECT_EQ(evictor_->Reclaim(), wasteful);
+    EXPECT_EQ(seq().reclaimable_blocks(), 0u);
+    ExpectSameRows(before_, LiveRows());
+    PoisonFreeBlocks();
   }
 
   std::vector<float> Forward(model::Model& model, const model::SeqSlice& slice,
@@ -125,7 +137,8 @@ class ByHand {
   // Of the slots that are read and not written in this step.
   std::vector<uint32_t> RandomOrder(const model::SeqSlice& slice) {
     std::vector<uint32_t> order = Identity(seq().slots());
-    if (!slice.write_slots.empty()) return order;  // each unit writes another
+    // Each unit writes, or hides, another.
+    if (!slice.write_slots.empty() || !slice.dead.empty()) return order;
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng_.Below(i)]);
     return order;
   }
@@ -170,6 +183,7 @@ class ByHand {
     slice.active_length = slice.first_position;
     slice.block_table = dense_;
     slice.write_slots = {};
+    slice.dead = {};
     slice.signals = nullptr;
     if (kv.evicted()) slice.dead = dead;
     return Forward(*masked_, slice, tokens);
@@ -221,6 +235,8 @@ class ByHand {
     }
   }
 
+  const uint32_t reclaim_;
+  uint32_t steps_ = 0;
   std::string path_;
   model::ModelOptions options_;
   std::unique_ptr<model::Model> model_, twin_, masked_;
@@ -251,6 +267,25 @@ TEST_P(EvictionReference, MaskedAttentionOverAllTokensSaysTheSame) {
   RecordProperty("worst_masked", std::to_string(hand.worst_masked()));
   RecordProperty("worst_permuted", std::to_string(hand.worst_permuted()));
   EXPECT_LT(hand.worst_masked(), 1e-4f);
+}
+
+TEST_P(EvictionReference, MaskedModeIsTheMaskUntilSomebodyLacksBlocks) {
+  for (const bool scalar : {true, false}) {
+    ByHand hand(GetParam(), 4, 32, scalar, vtoken::Mode::kMasked);
+    hand.Run();
+    EXPECT_GT(hand.stats().epochs, 0u);
+    EXPECT_EQ(hand.stats().moves + hand.stats().blocks_freed, 0u);
+    EXPECT_EQ(hand.worst_masked(), 0.0f);
+  }
+}
+
+TEST_P(EvictionReference, AShortageWinsMaskedBlocksBack) {
+  for (const uint32_t reclaim : {1u, 7u}) {
+    ByHand hand(GetParam(), 4, 32, /*scalar=*/false, vtoken::Mode::kMasked, reclaim);
+    hand.Run();
+    EXPECT_GT(hand.stats().blocks_freed, 0u);
+    EXPECT_LT(hand.worst_masked(), 1e-4f);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EvictionReference,

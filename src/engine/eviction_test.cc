@@ -264,6 +264,36 @@ TEST(Eviction, TheMapShowsWhoLives) {
   EXPECT_EQ(map.blocks - map.blocks_free, with.blocks + without.blocks);
 }
 
+TEST(Eviction, MaskedAndLazyGiveTheirMemoryBackWhenOthersLackIt) {
+  for (const vtoken::Mode mode : {vtoken::Mode::kMasked, vtoken::Mode::kLazy}) {
+    auto requests = Sixteen("streaming-llm", 32);
+    for (Request& request : requests) request.kv_policy->mode = mode;
+    Bench roomy({});
+    RunAll(*roomy, requests);
+    EXPECT_GT(roomy.Count("hidane_engine_kv_evicted_total"), 0u);
+    EXPECT_EQ(roomy.Count("hidane_engine_kv_moves_total"), 0u);
+    EXPECT_EQ(WaitUntilIdle(*roomy).kv_blocks_free, 1024u);
+
+    Bench tight({.kv_blocks = 128});
+    for (const Answer& answer : RunAll(*tight, requests)) EXPECT_EQ(answer.tokens.size(), 60u);
+    EXPECT_GT(tight.Count("hidane_engine_kv_moves_total"), 0u);
+    EXPECT_EQ(WaitUntilIdle(*tight).kv_blocks_free, 128u);
+  }
+}
+
+TEST(Eviction, LazyReadsEverythingWhileThereIsRoom) {
+  auto lazy = Sixteen("h2o"), full = lazy, masked = lazy;
+  for (size_t i = 0; i < lazy.size(); ++i) {
+    lazy[i].kv_policy->mode = vtoken::Mode::kLazy;
+    masked[i].kv_policy->mode = vtoken::Mode::kMasked;
+    full[i].kv_policy.reset();
+  }
+  Bench bench({});
+  const auto everything = RunAll(*bench, full);
+  ExpectSame(everything, RunAll(*bench, lazy), "lazy");
+  EXPECT_NE(RunAll(*bench, masked)[15].tokens, everything[15].tokens);
+}
+
 TEST(Eviction, ALongAnswerFitsWhereItsBudgetDoes) {
   EXPECT_EQ(SlotsNeeded({}, 100, 50), 149u);
   EXPECT_EQ(SlotsNeeded({"h2o", 48, 1, 0}, 100, 50), 100u);     // the prompt itself
@@ -277,7 +307,10 @@ TEST(Eviction, ALongAnswerFitsWhereItsBudgetDoes) {
   request.prompt.resize(50);
   request.kv_policy->shared_prompt = 0;
   request.max_tokens = 400;
-  EXPECT_EQ(RunAll(*bench, {request})[0].tokens.size(), 400u);
+  for (const vtoken::Mode mode : {vtoken::Mode::kExact, vtoken::Mode::kMasked}) {
+    request.kv_policy->mode = mode;
+    EXPECT_EQ(RunAll(*bench, {request})[0].tokens.size(), 400u);
+  }
   request.kv_policy.reset();
   EXPECT_FALSE(bench->Submit(request, [](const Event&) {}));
 }

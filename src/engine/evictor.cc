@@ -113,14 +113,14 @@ void Evictor::FinishMoves() {
     HIDANE_ASSERT(mover_->Wait(fence_));
   }
   HIDANE_ASSERT(epoch_.Commit());
-  ++stats_.epochs;
+  if (epoch_.stats().victims > 0) ++stats_.epochs;
   stats_.evicted += epoch_.stats().victims;
   stats_.moves += epoch_.stats().moves;
   stats_.blocks_freed += epoch_.stats().blocks_freed;
   for (const SeqId id : evicting_) {
     const PolicySequence& seq = *Live(id);
     const vtoken::SequenceKv& kv = seq.kv();
-    scheduler_.Evict(id, kv.table(), kv.logical_length() - kv.live_tokens(), seq.slots_max());
+    scheduler_.Evict(id, kv.table(), kv.logical_length() - kv.active_length(), seq.slots_max());
   }
   evicting_.clear();
 }
@@ -134,6 +134,41 @@ void Evictor::SwapOutStalled() {
     scheduler_.Preempt(id);
   }
   stalled_.clear();
+}
+
+sched::StepPlan Evictor::Plan() {
+  sched::StepPlan plan = scheduler_.Plan();
+  while (!seqs_.empty() && plan.lacks_blocks) {
+    if (!Reclaim()) {
+      if (Wasteful().empty() || plan.preempt.empty()) break;
+      // Those who leave let go of shared blocks, which can be repaired in place then.
+      Save(plan.preempt);
+      for (const SeqId id : plan.preempt) scheduler_.Preempt(id);
+    }
+    plan = scheduler_.Plan();
+  }
+  return plan;
+}
+
+bool Evictor::Reclaim() {
+  const Timer timer(clock_, stats_.busy);
+  for (const SeqId id : Wasteful()) {
+    if (epoch_.Repair(Live(id)->kv(), {})) evicting_.push_back(id);
+  }
+  if (evicting_.empty()) return false;
+  StartMoves();
+  FinishMoves();
+  return true;
+}
+
+/// Running, and with blocks to win back; the oldest first.
+std::vector<SeqId> Evictor::Wasteful() const {
+  std::vector<SeqId> ids;
+  for (const auto& [id, seq] : seqs_) {
+    if (scheduler_.state(id).running && seq->reclaimable_blocks() > 0) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
 }
 
 /// Null if it has none.
@@ -213,7 +248,7 @@ void Evictor::StartMoves() {
   HIDANE_ASSERT(epoch_.Seal());
   fence_ = *mover_->Start(epoch_.groups());
   const auto changes = epoch_.changes();
-  for (size_t i = 0; i < changes.size(); ++i) Live(evicting_[i])->Relayout(*changes[i].plan);
+  for (size_t i = 0; i < changes.size(); ++i) Live(evicting_[i])->Relayout(changes[i]);
 }
 
 }  // namespace hidane::engine

@@ -20,7 +20,8 @@ namespace hidane::engine {
 
 /// The engine loop's part for sequences under an eviction policy. In a step, in this order:
 ///
-///   Join ─> (Plan) ─> Save ─> (Commit) ─> Restore ─> Ask ─> (Forward, Complete) ─> Run ─> (sample)
+///   Join ─> Plan ─> Save ─> (Commit) ─> Restore ─> Ask ─> (Forward, Complete) ─> Run
+///   ─> (sample)
 ///     ^───────────────── moves run meanwhile ───────────────────────────────────────┘
 ///
 /// An eviction becomes visible at Join, together with its repair; nothing reads the table between.
@@ -39,6 +40,11 @@ class Evictor {
   void Remove(SeqId id);
 
   void Join();
+  /// The scheduler's plan; where it lacks blocks, dead slots give theirs back first.
+  sched::StepPlan Plan();
+  /// Sequences that evict in masked or lazy mode give back the blocks that their dead slots hold,
+  /// but those whose tokens would have to be copied to blocks that nobody has. False: none did.
+  bool Reclaim();
   void Save(std::span<const SeqId> preempted);
   void Restore(std::span<const SeqId> admitted);
   void Ask(SeqId id, model::SeqSlice& slice);
@@ -54,6 +60,7 @@ class Evictor {
   PolicySequence* Live(SeqId id);
   std::shared_ptr<const std::vector<std::byte>> RowsOf(const PolicySequence& seq, SeqId id);
   bool Evict(SeqId id, PolicySequence& seq);
+  std::vector<SeqId> Wasteful() const;
   void StartMoves();
   void FinishMoves();
   void SwapOutStalled();

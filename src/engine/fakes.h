@@ -62,6 +62,7 @@ class FakeModel final : public model::Model {
       uint64_t h = 0;
       for (uint32_t unit = 0; unit < Units(); ++unit) {
         for (uint32_t i = 0; i < seq.active_length + seq.n_tokens; ++i) {
+          if (IsDead(seq, unit, i)) continue;
           h = Mix64(h ^ Slot(seq.block_table, unit, i));
         }
       }
@@ -123,6 +124,10 @@ class FakeModel final : public model::Model {
     }
   }
   static float Unit(uint64_t h) { return static_cast<float>(h % 1021 + 1) / 1024; }
+  bool IsDead(const model::SeqSlice& seq, uint32_t unit, uint32_t slot) const {
+    const size_t words = seq.dead.size() / Units();
+    return slot / 64 < words && seq.dead[unit * words + slot / 64] >> slot % 64 & 1;
+  }
   uint32_t Units() const { return options_.layers * options_.kv_heads; }
   size_t SlotIndex(std::span<const BlockId> table, uint32_t unit, uint32_t i) const {
     const uint32_t b = options_.block_size;

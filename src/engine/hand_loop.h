@@ -58,12 +58,45 @@ struct StepCost {
   bool decode_only = false;
 };
 
+/// A model whose rows stay where they are: what moving them costs is the difference.
+class Unmoving final : public model::Model {
+ public:
+  explicit Unmoving(model::Model& model) : model_(model) {}
+  const model::ModelInfo& info() const override { return model_.info(); }
+  const model::KvLayout& kv_layout() const override { return model_.kv_layout(); }
+  uint32_t kv_blocks() const override { return model_.kv_blocks(); }
+  void Forward(const model::StepBatch& batch, std::span<float> logits) override {
+    model_.Forward(batch, logits);
+  }
+  void MoveRows(model::KvUnit, std::span<const model::RowMove>) override {}
+  void SaveSlots(std::span<const BlockId> table, uint32_t n,
+                 std::span<std::byte> out) const override {
+    model_.SaveSlots(table, n, out);
+  }
+  void LoadSlots(std::span<const BlockId> table, uint32_t n,
+                 std::span<const std::byte> in) override {
+    model_.LoadSlots(table, n, in);
+  }
+  void ReadKeys(uint32_t layer, uint32_t head, std::span<const BlockId> table, uint32_t first,
+                uint32_t n, std::span<float> out) const override {
+    model_.ReadKeys(layer, head, table, first, n, out);
+  }
+
+ private:
+  model::Model& model_;
+};
+
+/// What becomes of the blocks of masked victims.
+enum class Blocks : uint8_t { kReclaimed, kHeld };
+
 /// Sequences x scheduler x evictor x model, a step at a time.
 class Loop {
  public:
-  Loop(model::Model& model, const KvPolicy& policy, uint32_t chunk)
+  Loop(model::Model& model, const KvPolicy& policy, uint32_t chunk,
+       Blocks blocks = Blocks::kReclaimed)
       : model_(model),
         policy_(policy),
+        blocks_(blocks),
         scheduler_({.kv_blocks = model.kv_blocks(),
                     .block_size = model.kv_layout().block_size,
                     .tokens_max = chunk,
@@ -96,7 +129,7 @@ class Loop {
     const TimePoint start = kCpu.Now();
     StepCost cost;
     evictor_.Join();
-    const sched::StepPlan plan = scheduler_.Plan();
+    const sched::StepPlan plan = blocks_ == Blocks::kHeld ? scheduler_.Plan() : evictor_.Plan();
     evictor_.Save(plan.preempt);
     scheduler_.Commit(plan);
     evictor_.Restore(plan.admit);
@@ -144,6 +177,7 @@ class Loop {
 
   model::Model& model_;
   const KvPolicy policy_;
+  const Blocks blocks_;
   sched::Scheduler scheduler_;
   Evictor evictor_;
   Rng rng_{1};

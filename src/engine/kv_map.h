@@ -14,7 +14,7 @@ struct KvSequence {
   bool running = false;  ///< holds blocks
   uint32_t prompt_tokens = 0;
   uint32_t tokens = 0;          ///< of the stream, computed
-  uint32_t slots = 0;           ///< that attention reads: live tokens
+  uint32_t slots = 0;           ///< active: live tokens, and dead ones not yet won back
   uint32_t blocks = 0;          ///< in its table
   uint32_t blocks_unmoved = 0;  ///< that would hold a live token of some unit, if none had moved
   /// For each stretch of block_size tokens of the stream, the share that lives, in percent, mean

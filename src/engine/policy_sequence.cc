@@ -14,11 +14,13 @@ vtoken::HeadShape ShapeOf(const model::ModelInfo& info) {
   return {info.layers, info.heads, info.kv_heads};
 }
 
-vtoken::SequenceShape SequenceShapeOf(vtoken::Scope scope, const model::Model& model) {
+vtoken::SequenceShape SequenceShapeOf(vtoken::Scope scope, vtoken::Mode mode,
+                                      const model::Model& model) {
   const model::ModelInfo& info = model.info();
   return {.block_size = model.kv_layout().block_size,
           .scope = scope,
-          .units = vtoken::UnitCount(scope, info.layers, info.kv_heads)};
+          .units = vtoken::UnitCount(scope, info.layers, info.kv_heads),
+          .mode = mode};
 }
 
 vtoken::SequenceKv Forked(vtoken::SequenceKv& kv, std::span<const BlockId> table) {
@@ -39,7 +41,7 @@ PolicySequence::PolicySequence(PolicyKit& kit, const model::Model& model, const 
       config_(config),
       prompt_tokens_(prompt_tokens),
       seed_(seed),
-      kv_(SequenceShapeOf(kit.traits.scope, model)),
+      kv_(SequenceShapeOf(kit.traits.scope, config.mode, model)),
       store_(ShapeOf(model.info()), kit.traits,
              vtoken::OriginPosition(kit.traits.origin, prompt_tokens, config.shared_prompt,
                                     kit.traits.window_rows)),
@@ -62,21 +64,19 @@ uint32_t PolicySequence::hit_tokens_max() const {
 
 uint32_t PolicySequence::slots_max() const {
   const uint32_t next = budget_.NextRun(lengths());
-  if (config_.budget == 0 || next == UINT32_MAX) return UINT32_MAX;
+  const bool keeps_dead = config_.mode != vtoken::Mode::kExact;
+  if (config_.budget == 0 || keeps_dead || next == UINT32_MAX) return UINT32_MAX;
   return std::max(config_.budget, kv_.live_tokens()) + (next - kv_.logical_length());
 }
 
 void PolicySequence::Ask(uint32_t n, model::SeqSlice& slice) {
-  const uint32_t first = slice.first_position, kv_heads = model_.info().kv_heads;
+  const uint32_t first = slice.first_position;
   if (const auto waiting = kv_.waiting_slots(); !waiting.empty()) {
-    write_slots_.resize(size_t{model_.info().layers} * kv_heads);
-    for (uint32_t i = 0; i < write_slots_.size(); ++i) {
-      const vtoken::Scope scope = kit_.traits.scope;
-      const bool whole = scope == vtoken::Scope::kSequence;
-      write_slots_[i] = waiting[whole ? 0 : scope == vtoken::Scope::kLayer ? i / kv_heads : i];
-    }
+    write_slots_.resize(size_t{model_.info().layers} * model_.info().kv_heads);
+    for (uint32_t i = 0; i < write_slots_.size(); ++i) write_slots_[i] = waiting[UnitOf(i)];
     slice.write_slots = write_slots_;
   }
+  if (config_.mode == vtoken::Mode::kMasked && kv_.evicted()) HideDead(slice);
   if (!store_.wanted() || budget_.full()) return;
   store_.Reserve(slice.active_length + n);
   const vtoken::StepSignals step = store_.Step(first, n, budget_.NextRun(lengths()));
@@ -89,6 +89,21 @@ void PolicySequence::Ask(uint32_t n, model::SeqSlice& slice) {
               step.low_factor,
               span(step.last_row)};
   slice.signals = &signals_;
+}
+
+uint32_t PolicySequence::UnitOf(uint32_t layer_and_head) const {
+  const vtoken::Scope scope = kit_.traits.scope;
+  if (scope == vtoken::Scope::kSequence) return 0;
+  return scope == vtoken::Scope::kLayer ? layer_and_head / model_.info().kv_heads : layer_and_head;
+}
+
+void PolicySequence::HideDead(model::SeqSlice& slice) {
+  const uint32_t words = kv_.active_length() / 64 + 1;
+  const uint32_t heads = model_.info().layers * model_.info().kv_heads;
+  dead_.resize(size_t{heads} * words);
+  for (uint32_t i = 0; i < heads; ++i)
+    for (uint32_t w = 0; w < words; ++w) dead_[i * words + w] = kv_.dead_slots(UnitOf(i), w);
+  slice.dead = dead_;
 }
 
 void PolicySequence::Follow(std::span<const BlockId> table, uint32_t computed) {
@@ -117,9 +132,15 @@ std::span<const uint32_t> PolicySequence::Choose() {
   return victims_.slots;
 }
 
-void PolicySequence::Relayout(const vtoken::RelocationPlan& plan) {
-  store_.Follow(plan, kv_.shape().block_size);
-  store_.RunDone();
+void PolicySequence::Relayout(const vtoken::EpochChange& change) {
+  if (change.plan != nullptr) store_.Follow(*change.plan, kv_.shape().block_size);
+  if (!change.victims.empty()) store_.RunDone();
+}
+
+uint32_t PolicySequence::reclaimable_blocks() const {
+  const uint32_t size = kv_.shape().block_size;
+  const auto blocks = [size](uint32_t slots) { return (slots + size - 1) / size; };
+  return blocks(kv_.active_length()) - blocks(kv_.live_tokens());
 }
 
 void PolicySequence::ReadKeys(uint32_t layer, uint32_t kv_head, uint32_t slots, float* out) const {

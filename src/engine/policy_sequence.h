@@ -50,8 +50,10 @@ class PolicySequence final : private vtoken::KeySource {
   void Follow(std::span<const BlockId> table, uint32_t computed);
   /// If this is the moment: who goes, [units][n] table slots; empty if nobody.
   std::span<const uint32_t> Choose();
-  /// What is kept by slot follows an epoch's plan, before or after its Commit.
-  void Relayout(const vtoken::RelocationPlan& plan);
+  /// What is kept by slot follows an epoch, before or after its Commit.
+  void Relayout(const vtoken::EpochChange& change);
+  /// Blocks that a repair would win back; 0 in exact mode.
+  uint32_t reclaimable_blocks() const;
 
   /// K/V bytes of the slots in use, while it holds no blocks; forks may share them.
   std::shared_ptr<const std::vector<std::byte>> saved;
@@ -66,6 +68,8 @@ class PolicySequence final : private vtoken::KeySource {
 
  private:
   uint32_t head_dim() const override { return model_.info().head_dim; }
+  uint32_t UnitOf(uint32_t layer_and_head) const;
+  void HideDead(model::SeqSlice& slice);
   void ReadKeys(uint32_t layer, uint32_t kv_head, uint32_t slots, float* out) const override;
   vtoken::Lengths lengths() const {
     return {prompt_tokens_, kv_.logical_length(), kv_.live_tokens()};
@@ -81,6 +85,7 @@ class PolicySequence final : private vtoken::KeySource {
   vtoken::BudgetController budget_;
   model::SlotSignals signals_;
   std::vector<uint32_t> write_slots_;  // [layers][kv_heads]
+  std::vector<uint64_t> dead_;         // [layers][kv_heads][words]
   vtoken::Victims victims_;
 };
 

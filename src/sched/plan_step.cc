@@ -15,6 +15,7 @@ class Planner {
   std::span<const RunningSeq> Grow(std::span<const RunningSeq> running) {
     size_t kept = running.size();
     for (size_t i = 0; i < kept; ++i) {
+      plan_.lacks_blocks |= running[i].blocks_wanted > blocks_;
       while (running[i].blocks_wanted > blocks_ && kept > std::max<size_t>(i, 1)) {
         const RunningSeq& youngest = running[--kept];
         plan_.preempt.push_back(youngest.id);
@@ -45,7 +46,8 @@ class Planner {
       if (!seq) return;
       const auto same = [&](const Sha256Digest* d) { return *d == *seq->computes; };
       if (seq->waits_for_it && std::any_of(in_flight.begin(), in_flight.end(), same)) continue;
-      if (seq->blocks_wanted + headroom > blocks_) return;
+      plan_.lacks_blocks = seq->blocks_wanted + headroom > blocks_;
+      if (plan_.lacks_blocks) return;
       blocks_ -= seq->blocks_wanted;
       if (seq->computes != nullptr) in_flight.push_back(seq->computes);
       plan_.admit.push_back(seq->id);

@@ -53,6 +53,7 @@ struct StepPlan {
   std::vector<SeqId> preempt;  ///< give their blocks back and wait anew, youngest first
   std::vector<SeqId> admit;    ///< take their hit and all blocks of their tokens, oldest first
   std::vector<Item> run;       ///< decodes, then prefill chunks, each in arrival order
+  bool lacks_blocks = false;   ///< with more free blocks it would preempt less, or admit more
   bool empty() const { return run.empty() && preempt.empty(); }
 };
 

@@ -173,6 +173,13 @@ RC_GTEST_PROP(PlanStepProps, KeepsItsBudgetsAndServesTheOldest, ()) {
     RC_ASSERT(running.size() + plan.admit.size() <= budget.seqs_max);
   }
 
+  StepBudget roomy = budget;
+  roomy.blocks_free = 1u << 30;
+  const StepPlan more = Plan(running, waiting, roomy);
+  RC_ASSERT(!more.lacks_blocks);
+  const bool same = more.preempt == plan.preempt && more.admit == plan.admit;
+  RC_ASSERT(same == !plan.lacks_blocks || (same && running.size() == 1));
+
   uint64_t blocks = 0;
   for (const RunningSeq& seq : running) blocks += seq.blocks_wanted;
   for (const WaitingSeq& seq : waiting) {

@@ -24,6 +24,11 @@ Status ReadMember(engine::KvPolicy& policy, std::string_view key, JsonValue valu
   } else if (key == "shared_prompt") {
     HIDANE_TRY(const int64_t tokens, ReadInt(value, field, 0, UINT32_MAX));
     policy.shared_prompt = static_cast<uint32_t>(tokens);
+  } else if (key == "mode") {
+    HIDANE_TRY(const std::string mode, ReadString(value, field, kPolicyNameBytesMax));
+    const auto known = vtoken::ModeOf(mode);
+    if (!known) return Fail(BadField(field, "is not exact, masked or lazy"));
+    policy.mode = *known;
   } else {
     return Fail(BadField(field, "is not known"));
   }

@@ -49,6 +49,10 @@ TEST(ParseRequest, ReadsAKvPolicy) {
   EXPECT_EQ(r.kv_policy->budget, 512u);
   EXPECT_EQ(r.kv_policy->keep, 0.5);
   EXPECT_EQ(r.kv_policy->shared_prompt, 7u);
+  EXPECT_EQ(r.kv_policy->mode, vtoken::Mode::kExact);
+  EXPECT_EQ(Parsed(Endpoint::kChat, Chat(R"("kv_policy":{"name":"h2o","mode":"masked"})"))
+                .kv_policy->mode,
+            vtoken::Mode::kMasked);
   EXPECT_FALSE(Parsed(Endpoint::kChat, Chat("")).kv_policy);
 
   const auto param = [](std::string_view policy) {
@@ -62,6 +66,8 @@ TEST(ParseRequest, ReadsAKvPolicy) {
   EXPECT_EQ(param(R"({"name":"h2o","keep":1.5})"), "kv_policy.keep");
   EXPECT_EQ(param(R"({"name":"h2o","name":"tova"})"), "kv_policy.name");
   EXPECT_EQ(param(R"({"name":"h2o","window":3})"), "kv_policy.window");
+  EXPECT_EQ(param(R"({"name":"h2o","mode":"fast"})"), "kv_policy.mode");
+  EXPECT_EQ(param(R"({"name":"h2o","mode":1})"), "kv_policy.mode");
 }
 
 TEST(ParseRequest, ReadsAChat) {

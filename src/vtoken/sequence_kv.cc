@@ -20,6 +20,13 @@ bool SequenceKv::live(uint32_t unit, uint32_t slot) const {
   return waiting_.empty() || waiting_[unit] != slot;
 }
 
+uint64_t SequenceKv::dead_slots(uint32_t unit, uint32_t word) const {
+  if (live_.empty() || word * 64 >= active_) return 0;
+  const uint32_t n = active_ - word * 64;
+  const uint64_t active = n < 64 ? (uint64_t{1} << n) - 1 : ~uint64_t{0};
+  return ~live_[unit].words()[word] & active;
+}
+
 Status SequenceKv::Usable() const {
   if (in_epoch_) return Fail(Code::kInvalidArgument, "the sequence is in an open epoch");
   if (damaged_) return Fail(Code::kInvalidArgument, "the sequence lost K/V in an aborted epoch");

@@ -7,18 +7,12 @@
 #include "base/result.h"
 #include "vtoken/block_pool_adapter.h"
 #include "vtoken/live_set.h"
+#include "vtoken/mode.h"
 #include "vtoken/snapshot.h"
 #include "vtoken/token_table.h"
 #include "vtoken/unit.h"
 
 namespace hidane::vtoken {
-
-/// When a victim stops being read, and when its slot is won back.
-enum class Mode : uint8_t {
-  kExact,   ///< both at the epoch that evicts it: the slots attention reads are all live
-  kMasked,  ///< read no more at once, by a kernel that takes live(); won back by Epoch::Repair
-  kLazy,    ///< both at Epoch::Repair: what is read depends on load. Opt-in
-};
 
 struct SequenceShape {
   uint32_t block_size = 16;        ///< B, slots in a block; 1..65535
@@ -59,6 +53,9 @@ class SequenceKv {
   }
   /// False for a victim not yet won back, and for a slot that waits.
   bool live(uint32_t unit, uint32_t slot) const;
+  /// Bit i: table slot 64 * word + i is active and dead, a victim not yet won back.
+  /// REQUIRES: unit < units; no slot waits.
+  uint64_t dead_slots(uint32_t unit, uint32_t word) const;
   /// Where the next token's rows go, [units] table slots: an epoch left these open. Empty: to slot
   /// active_length(), as always.
   std::span<const uint32_t> waiting_slots() const { return waiting_; }
