@@ -18,7 +18,7 @@ void Decode(PanelType type, const std::byte* in, uint32_t blocks, Bf16* out) {
   DecodeBf16(type, in, blocks, out);
 }
 
-//// A group of so many panels by so many inputs is decoded at a time.
+/// A group of so many panels by so many inputs is decoded at a time.
 struct Cut {
   uint32_t panels, inputs;
 };
