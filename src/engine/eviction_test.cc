@@ -154,6 +154,22 @@ TEST(Eviction, WhoeverHasNoPolicyIsUnharmed) {
   EXPECT_GT(again.events.back().cached_tokens, 0u);
 }
 
+// It doesn't say that its prompt is shared, and holds the blocks alone when it evicts from them.
+TEST(Eviction, WhatWasInTheCacheBeforeStaysThere) {
+  Request plain = Sixteen("h2o")[4];
+  plain.kv_policy.reset();
+  plain.prompt.resize(90);
+  for (const char* policy : {"streaming-llm", "h2o", "snapkv", "keydiff", "random"}) {
+    Bench bench({});
+    RunAll(*bench, {plain});
+    Request evicts = plain;
+    evicts.kv_policy = KvPolicy{policy, 48, 1, 0};
+    RunAll(*bench, {evicts});
+    EXPECT_GT(bench.Count("hidane_engine_kv_evicted_total"), 0u);
+    EXPECT_EQ(RunAll(*bench, {plain})[0].events[0].cached_tokens, 88u) << policy;
+  }
+}
+
 TEST(Eviction, MemoryFollowsTheBudget) {
   const auto requests = Sixteen("streaming-llm", 32);
   Bench bench({.kv_blocks = 128});  // 16 x 160 tokens and more would never fit

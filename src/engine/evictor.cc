@@ -118,8 +118,11 @@ void Evictor::FinishMoves() {
   stats_.moves += epoch_.stats().moves;
   stats_.blocks_freed += epoch_.stats().blocks_freed;
   for (const SeqId id : evicting_) {
-    const PolicySequence& seq = *Live(id);
+    PolicySequence& seq = *Live(id);
     const vtoken::SequenceKv& kv = seq.kv();
+    std::erase_if(seq.others, [table = kv.table()](BlockId block) {
+      return std::find(table.begin(), table.end(), block) == table.end();
+    });
     scheduler_.Evict(id, kv.table(), kv.logical_length() - kv.active_length(), seq.slots_max());
   }
   evicting_.clear();
@@ -198,6 +201,7 @@ void Evictor::Restore(std::span<const SeqId> admitted) {
     if (seq == nullptr || seq->saved == nullptr) continue;
     model_.LoadSlots(scheduler_.state(id).table, seq->slots(), *seq->saved);
     seq->saved = nullptr;
+    seq->others.clear();
     seq->Follow(scheduler_.state(id).table, scheduler_.state(id).computed);
     if (!seq->stalled) continue;
     seq->stalled = false;
@@ -214,16 +218,27 @@ void Evictor::Ask(SeqId id, model::SeqSlice& slice) {
   if (PolicySequence* seq = Live(id)) seq->Ask(slice.n_tokens, slice);
 }
 
+/// Leading blocks that hold what others send too: what the request says is shared, and what was in
+/// the cache before it came.
+std::span<const BlockId> Evictor::OthersPrompt(SeqId id, const PolicySequence& seq) const {
+  const uint32_t said = seq.config().shared_prompt / model_.kv_layout().block_size;
+  const auto table = seq.kv().table();
+  const size_t blocks = std::max(said, scheduler_.state(id).found_blocks);
+  return table.first(std::min(blocks, table.size()));
+}
+
 /// False: blocks are missing.
 bool Evictor::Evict(SeqId id, PolicySequence& seq) {
   const auto victims = seq.Choose();
   if (victims.empty()) return true;
-  // Once something was evicted, its blocks hold no prompt any more.
-  const uint32_t shared = seq.kv().evicted() ? 0 : seq.config().shared_prompt;
-  pool_->Protect(seq.kv().table().first(shared / model_.kv_layout().block_size));
+  if (!seq.kv().evicted()) {
+    const auto prompt = OthersPrompt(id, seq);
+    seq.others.assign(prompt.begin(), prompt.end());
+  }
+  pool_->Protect(seq.others);
   Status evicted = epoch_.Evict(seq.kv(), victims, {.incoming = 1});
   pool_->Protect({});
-  if (!evicted && shared > 0) evicted = epoch_.Evict(seq.kv(), victims, {.incoming = 1});
+  if (!evicted && !seq.others.empty()) evicted = epoch_.Evict(seq.kv(), victims, {.incoming = 1});
   if (!evicted) return false;
   evicting_.push_back(id);
   return true;

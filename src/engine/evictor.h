@@ -59,6 +59,7 @@ class Evictor {
 
   PolicySequence* Live(SeqId id);
   std::shared_ptr<const std::vector<std::byte>> RowsOf(const PolicySequence& seq, SeqId id);
+  std::span<const BlockId> OthersPrompt(SeqId id, const PolicySequence& seq) const;
   bool Evict(SeqId id, PolicySequence& seq);
   std::vector<SeqId> Wasteful() const;
   void StartMoves();

@@ -48,7 +48,8 @@ PolicySequence::PolicySequence(PolicyKit& kit, const model::Model& model, const 
       budget_(BudgetOf(config, kit.traits)) {}
 
 PolicySequence::PolicySequence(PolicySequence& parent, std::span<const BlockId> table)
-    : stalled(parent.stalled),
+    : others(parent.others),
+      stalled(parent.stalled),
       kit_(parent.kit_),
       model_(parent.model_),
       config_(parent.config_),

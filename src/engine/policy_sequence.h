@@ -57,6 +57,8 @@ class PolicySequence final : private vtoken::KeySource {
 
   /// K/V bytes of the slots in use, while it holds no blocks; forks may share them.
   std::shared_ptr<const std::vector<std::byte>> saved;
+  /// Blocks in its table that are copied rather than changed: others send their contents too.
+  std::vector<BlockId> others;
   /// Its victims could not be evicted for want of blocks: first thing when it runs again.
   bool stalled = false;
 

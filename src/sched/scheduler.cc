@@ -203,6 +203,7 @@ void Scheduler::Admit(SeqState& seq) {
   seq.publishes = seq.computed == 0;
   if (seq.computed == 0) seq.computed = static_cast<uint32_t>(hit.size()) * options_.block_size;
   seq.prefill_end = seq.tokens;
+  seq.found_blocks = static_cast<uint32_t>(hit.size());
   size_t ghost = hit.size();
   while (ghost < seq.chain.size() && ghost_.Contains(seq.chain[ghost])) ++ghost;
   seq.ghost_end = static_cast<uint32_t>(ghost) * options_.block_size;
@@ -238,7 +239,8 @@ StepTally Scheduler::Complete(const StepPlan& plan) {
 void Scheduler::PublishFilled(SeqState& seq, uint32_t computed_before) {
   const size_t end = std::min<size_t>(seq.chain.size(), seq.computed / options_.block_size);
   for (size_t i = computed_before / options_.block_size; i < end; ++i) {
-    seq.table[i] = cache_.Publish(seq.chain[i], seq.table[i]);
+    const BlockId mine = std::exchange(seq.table[i], cache_.Publish(seq.chain[i], seq.table[i]));
+    if (seq.table[i] != mine) seq.found_blocks = static_cast<uint32_t>(i) + 1;
     ghost_.Add(seq.chain[i]);
   }
 }

@@ -45,6 +45,7 @@ struct SeqState {
   uint32_t evicted = 0;             ///< of these, whose K/V lie in the table no more
   uint32_t slots_max = UINT32_MAX;  ///< active() comes to no more than this, says its owner
   uint32_t cached_tokens = 0;       ///< of the prompt, by the hit of its first admission
+  uint32_t found_blocks = 0;        ///< leading blocks whose contents were published before it came
   uint32_t admissions = 0;          ///< 0: never ran; each preemption adds one more
   uint32_t prefill_end = 0;         ///< tokens known at the last admission
   uint32_t ghost_end = 0;           ///< of them, those up to here were held before that
