@@ -139,6 +139,20 @@ INSTANTIATE_TEST_SUITE_P(All, Forks,
                            return name;
                          });
 
+// With memory for all, for they win it back when others need it.
+TEST(Fork, DeadSlotsThatStayAreForkedToo) {
+  for (const auto mode : {vtoken::Mode::kMasked, vtoken::Mode::kLazy}) {
+    for (Request request : Six("h2o")) {
+      request.kv_policy->mode = mode;
+      Bench bench({});
+      const auto got = TokensOf(RunChoices(*bench, {request}).at(0));
+      EXPECT_EQ(got, OneByOne(*bench, request));
+      EXPECT_GT(bench.Count("hidane_engine_kv_evicted_total"), 0u);
+      EXPECT_EQ(WaitUntilIdle(*bench).kv_blocks_free, 1024u);
+    }
+  }
+}
+
 TEST(Fork, SeededChoicesDifferAndComeAgain) {
   Bench bench({});
   const auto first = TokensOf(RunChoices(*bench, {Drawn(30, 8)}).at(0));
