@@ -227,12 +227,13 @@ void FastAttention<T>::SumTile(const Call& call, const Work& work, uint32_t firs
   }
   for (uint32_t p = 0; p < panels; ++p) {
     alignas(64) int32_t limits[kPanel];
-    int32_t most = 0;
+    uint32_t columns = 0;  // up to the last that sees a slot
     for (uint32_t c = 0; c < kPanel; ++c) {
       limits[c] = work.limits[p * kPanel + c] - static_cast<int32_t>(first_slot);
-      most = std::max(most, limits[c]);
+      if (limits[c] > 0) columns = c + 1;
     }
-    if (most <= 0) continue;  // the tile lies behind every row of this panel
+    if (columns == 0) continue;  // the tile lies behind every row of this panel
+    scores.columns = values.columns = columns;
     float* const panel = sums + p * PanelFloats(dim);
     scores.b = work.queries + size_t{p} * dim * kPanel;
     context_.gemm(scores);

@@ -19,57 +19,66 @@ constexpr F f;
 constexpr hn::RebindToSigned<F> i32;
 constexpr size_t kLanes = HWY_LANES(float) < kPanel ? HWY_LANES(float) : kPanel;
 constexpr uint32_t kVectors = kPanel / kLanes;  // of a panel's row
+constexpr uint32_t kSums = kLanes == 1 ? 96 : 12;  // registers of sums, of 32 or 16
 
 // Blocks of sums live in registers only if these loops are unrolled early.
 #define HIDANE_UNROLL _Pragma("GCC unroll 16")
 
-constexpr uint32_t kMostRows = kLanes == kPanel ? 12 : 6;  // 12 registers of sums, of 32 or 16
-
-/// R rows of P panels.
-template <uint32_t R, uint32_t P>
+/// R rows of P panels, the first V vectors of each.
+template <uint32_t R, uint32_t P, uint32_t V>
 HWY_INLINE void GemmBlock(const GemmArgs<float>& g, uint32_t row, uint32_t panel) {
-  constexpr uint32_t kWide = P * kVectors;
+  constexpr uint32_t kWide = P * V;
   const float* a = g.a + row * g.a_row;
   const float* b = g.b + size_t{panel} * g.k * kPanel;
   float* const c = g.c + row * g.ldc + panel * kPanel;
+  const auto at = [c, &g](uint32_t i) HWY_ATTR {
+    return c + i / kWide * g.ldc + i % kWide / V * kPanel + i % V * kLanes;
+  };
   Vec sum[R * kWide];
   HIDANE_UNROLL for (uint32_t i = 0; i < R * kWide; ++i) {
-    sum[i] = g.add ? hn::LoadU(f, c + i / kWide * g.ldc + i % kWide * kLanes) : hn::Zero(f);
+    sum[i] = g.add ? hn::LoadU(f, at(i)) : hn::Zero(f);
   }
   for (uint32_t l = 0; l < g.k; ++l, a += g.a_col, b += kPanel) {
     Vec right[kWide];
     HIDANE_UNROLL for (uint32_t v = 0; v < kWide; ++v) {
-      right[v] = hn::LoadU(f, b + size_t{v / kVectors} * g.k * kPanel + v % kVectors * kLanes);
+      right[v] = hn::LoadU(f, b + size_t{v / V} * g.k * kPanel + v % V * kLanes);
     }
     HIDANE_UNROLL for (uint32_t i = 0; i < R * kWide; ++i) {
       sum[i] = hn::MulAdd(hn::Set(f, a[i / kWide * g.a_row]), right[i % kWide], sum[i]);
     }
   }
-  HIDANE_UNROLL for (uint32_t i = 0; i < R * kWide; ++i) {
-    hn::StoreU(sum[i], f, c + i / kWide * g.ldc + i % kWide * kLanes);
-  }
+  HIDANE_UNROLL for (uint32_t i = 0; i < R * kWide; ++i) hn::StoreU(sum[i], f, at(i));
 }
 
 /// All panels of the rows from `row` on, R at a time; the rows left are fewer. A sum waits for the
 /// one before: the fewer rows, the more panels side by side keep the multipliers busy.
-template <uint32_t R>
+template <uint32_t R, uint32_t V>
 HWY_INLINE void GemmBand(const GemmArgs<float>& g, uint32_t& row) {
-  constexpr uint32_t kAtOnce = R < kMostRows / 6 ? 6 : kMostRows / R;
+  constexpr uint32_t kMost = kSums / V / R, kAtOnce = kMost < 1 ? 1 : kMost < 6 ? kMost : 6;
   const uint32_t end = g.m - (g.m - row) % R;
   uint32_t panel = 0;
   for (; panel + kAtOnce <= g.panels; panel += kAtOnce)
-    for (uint32_t r = row; r < end; r += R) GemmBlock<R, kAtOnce>(g, r, panel);
+    for (uint32_t r = row; r < end; r += R) GemmBlock<R, kAtOnce, V>(g, r, panel);
   for (; panel < g.panels; ++panel)
-    for (uint32_t r = row; r < end; r += R) GemmBlock<R, 1>(g, r, panel);
+    for (uint32_t r = row; r < end; r += R) GemmBlock<R, 1, V>(g, r, panel);
   row = end;
 }
 
-void GemmT(const GemmArgs<float>& g) {
+template <uint32_t V>
+void Gemm(const GemmArgs<float>& g) {
   uint32_t row = 0;
-  GemmBand<kMostRows>(g, row);
-  GemmBand<4>(g, row);
-  GemmBand<2>(g, row);
-  GemmBand<1>(g, row);
+  GemmBand<kSums / V, V>(g, row);
+  GemmBand<4, V>(g, row);
+  GemmBand<2, V>(g, row);
+  GemmBand<1, V>(g, row);
+}
+
+void GemmT(const GemmArgs<float>& g) {
+  if (g.columns <= kLanes) {
+    Gemm<1>(g);
+  } else {
+    Gemm<kVectors>(g);
+  }
 }
 
 /// kLanes columns of a block of 32 inputs, from column `lane` on.

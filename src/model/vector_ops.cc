@@ -200,10 +200,12 @@ HWY_INLINE void SoftmaxColumns(const float* scores, const int32_t* limits, uint6
 template <class T>
 HWY_INLINE void SoftmaxTileT(const float* scores, const int32_t* limits, uint64_t dead,
                              SoftmaxState& state, float* out, uint32_t rows, T* probs) {
-  bool masked = dead != 0;
-  for (uint32_t j = 0; j < kPanel; ++j) masked |= limits[j] < static_cast<int32_t>(kTileSlots);
   for (uint32_t lane = 0; lane < kPanel; lane += kLanes) {
-    if (masked) {
+    const auto limit = hn::Load(i32, limits + lane);
+    if (hn::AllFalse(i32, hn::Gt(limit, hn::Zero(i32)))) {
+      for (uint32_t slot = 0; slot < kTileSlots; slot += 2)
+        StoreProbs(hn::Zero(f), hn::Zero(f), slot, lane, probs);
+    } else if (dead != 0 || !hn::AllFalse(i32, hn::Lt(limit, hn::Set(i32, kTileSlots)))) {
       SoftmaxColumns<true>(scores, limits, dead, state, out, rows, probs, lane);
     } else {
       SoftmaxColumns<false>(scores, limits, dead, state, out, rows, probs, lane);
