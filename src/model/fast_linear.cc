@@ -18,19 +18,12 @@ void Decode(PanelType type, const std::byte* in, uint32_t blocks, Bf16* out) {
   DecodeBf16(type, in, blocks, out);
 }
 
-/// A group of so many panels by so many inputs is decoded at a time.
-struct Cut {
-  uint32_t panels, inputs;
-};
-/// Few rows: more panels, so that short sums overlap. Many rows: longer sums, so that the output is
-/// touched less.
-struct Cuts {
-  uint32_t few_rows;
-  Cut few, many;
-};
-constexpr Cuts kBf16Cuts = {32, {6, 160}, {2, 576}};
-// Few rows are decoded, too: 12 KB leave room in the first-level cache for what is decoded next.
-constexpr Cuts kF32Cuts = {4, {6, 32}, {2, 576}};
+// A group of panels by a range of inputs is decoded at a time: 32 KB in bf16. Few rows: more
+// panels, so that short sums overlap. Many rows: longer sums, so that the output is touched less.
+template <class T>
+constexpr uint32_t kFewRows = std::is_same_v<T, float> ? 2 : 32;
+constexpr uint32_t kFewPanels = 6, kFewInputs = 160;
+constexpr uint32_t kManyPanels = 2, kManyInputs = 576;
 
 /// Some neighbouring panels of one matrix, and the output column of the first.
 struct Group {
@@ -45,8 +38,8 @@ class FastLinear final : public Linear {
     for (const WeightView& part : parts) {
       HIDANE_ASSERT(part.cols == in_ && in_ % kBlockInputs == 0);
       matrices_.push_back(store.Pack(part, std::is_same_v<T, Bf16>));
-      AddGroups(kCuts.few.panels, few_);
-      AddGroups(kCuts.many.panels, many_);
+      AddGroups(kFewPanels, few_);
+      AddGroups(kManyPanels, many_);
       out_ += part.rows;
     }
   }
@@ -55,15 +48,14 @@ class FastLinear final : public Linear {
   uint32_t out() const override { return out_; }
 
   void Apply(ConstRows x, uint32_t m, Rows y, Output output) override {
-    const bool few = m <= kCuts.few_rows;
+    const bool few = m <= kFewRows<T>;
     const std::vector<Group>& groups = few ? few_ : many_;
     GemmArgs<T> args{};
     args.m = m;
     args.a_col = 1;
     args.ldc = y.stride;
     SetLeft(x, m, args);
-    const Call call{args, y, output == Output::kAdd, few,
-                    Chunk((few ? kCuts.few : kCuts.many).inputs)};
+    const Call call{args, y, output == Output::kAdd, few, Chunk(few ? kFewInputs : kManyInputs)};
     const auto n_groups = static_cast<uint32_t>(groups.size());
     const uint32_t rows = RowsAtOnce(), bands = (m + rows - 1) / rows;
     context_.pool.ForEach(bands * n_groups, [&](uint32_t task, uint32_t thread) {
@@ -73,8 +65,6 @@ class FastLinear final : public Linear {
   }
 
  private:
-  static constexpr Cuts kCuts = std::is_same_v<T, float> ? kF32Cuts : kBf16Cuts;
-
   struct Call {
     GemmArgs<T> args;
     Rows y;
@@ -135,21 +125,17 @@ class FastLinear final : public Linear {
     BlockSums(out, blocks, context_.block_sums.template Get<float>(0) + size_t{row} * blocks);
   }
 
-  /// The whole panels of a group without decoding them. False: not for this many rows or type.
+  /// The whole panels of a group without decoding them to memory. False: not for this many rows or
+  /// type.
   bool ComputeQuantised(const Call& call, const Group& group, uint32_t whole) const {
-    if constexpr (std::is_same_v<T, float>) {
-      return false;
-    } else {
-      const PackedMatrix& matrix = matrices_[group.matrix];
-      if (!call.few || !Decodes(matrix.type) || whole < group.panels) return false;
-      const uint32_t blocks = in_ / kBlockInputs;
-      const std::byte* const w =
-          matrix.data + size_t{group.panel} * blocks * BlockBytes(matrix.type);
-      context_.quant_gemm({matrix.type, w, group.panels, blocks, call.args.a, call.args.a_row,
-                           context_.block_sums.template Get<float>(0), call.args.m,
-                           call.y.data + group.column, call.y.stride, call.add});
-      return true;
-    }
+    const PackedMatrix& matrix = matrices_[group.matrix];
+    if (!call.few || !Decodes(matrix.type) || whole < group.panels) return false;
+    const uint32_t blocks = in_ / kBlockInputs;
+    const std::byte* const w = matrix.data + size_t{group.panel} * blocks * BlockBytes(matrix.type);
+    context_.quant_gemm({matrix.type, w, group.panels, blocks, call.args.a, call.args.a_row,
+                         context_.block_sums.template Get<float>(0), call.args.m,
+                         call.y.data + group.column, call.y.stride, call.add});
+    return true;
   }
 
   void Compute(const Call& call, const Group& group, Scratch& scratch) const {

@@ -14,16 +14,16 @@ namespace hidane::model {
 /// T is the operand type, float or Bf16.
 template <class T>
 struct FastContext {
-  FastContext(uint32_t threads, GemmFn<T> gemm_fn, void (*quant_gemm_fn)(const QuantGemmArgs&))
+  FastContext(uint32_t threads, GemmFn<T> gemm_fn, QuantGemmFn<T> quant_gemm_fn)
       : pool(threads), gemm(gemm_fn), quant_gemm(quant_gemm_fn), per_thread(threads) {}
 
   Pool pool;
   GemmFn<T> gemm;
-  void (*quant_gemm)(const QuantGemmArgs&);  ///< for few rows; nullptr: none
-  Scratch activations;                       ///< GEMM's left operand in bf16
-  Scratch block_sums;                        ///< of the left operand
-  Scratch partials;                          ///< of attention split over the context
-  std::vector<Scratch> per_thread;           ///< one task's
+  QuantGemmFn<T> quant_gemm;        ///< for few rows
+  Scratch activations;              ///< GEMM's left operand in bf16
+  Scratch block_sums;               ///< of the left operand
+  Scratch partials;                 ///< of attention split over the context
+  std::vector<Scratch> per_thread;  ///< one task's
 };
 
 /// Packed weights, decoded group by group into a GEMM operand that stays in the first-level cache.

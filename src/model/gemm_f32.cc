@@ -14,15 +14,16 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using F = hn::CappedTag<float, kPanel>;
+using I = hn::RebindToSigned<F>;
 using Vec = hn::Vec<F>;
 constexpr F f;
-constexpr hn::RebindToSigned<F> i32;
+constexpr I i32;
 constexpr size_t kLanes = HWY_LANES(float) < kPanel ? HWY_LANES(float) : kPanel;
-constexpr uint32_t kVectors = kPanel / kLanes;  // of a panel's row
+constexpr uint32_t kVectors = kPanel / kLanes;     // of a panel's row
 constexpr uint32_t kSums = kLanes == 1 ? 96 : 12;  // registers of sums, of 32 or 16
 
 // Blocks of sums live in registers only if these loops are unrolled early.
-#define HIDANE_UNROLL _Pragma("GCC unroll 16")
+#define HIDANE_UNROLL _Pragma("GCC unroll 96")
 
 /// R rows of P panels, the first V vectors of each.
 template <uint32_t R, uint32_t P, uint32_t V>
@@ -81,42 +82,133 @@ void GemmT(const GemmArgs<float>& g) {
   }
 }
 
-/// kLanes columns of a block of 32 inputs, from column `lane` on.
-HWY_INLINE void DecodeQ8_0(const std::byte* in, uint32_t lane, float* out) {
-  const hn::Rebind<int8_t, F> i8;
-  const auto* const q = reinterpret_cast<const int8_t*>(in + 4 * kPanel) + lane;
-  const Vec scale = hn::LoadU(f, reinterpret_cast<const float*>(in) + lane);
-  HIDANE_UNROLL for (uint32_t k = 0; k < kBlockInputs; ++k) {
-    const auto value = hn::PromoteTo(i32, hn::LoadU(i8, q + k * kPanel));
-    hn::StoreU(hn::Mul(hn::ConvertTo(f, value), scale), f, out + k * kPanel + lane);
-  }
-}
+/// kLanes columns of a Q4_1 block. A nibble is not shifted down: its scale is that much smaller.
+/// Integer times scale is exact (4 and 11 bits), so the fused sum rounds once, as the scalar
+/// decoder's does.
+struct Q4_1Columns {
+  struct Eight {
+    hn::VFromD<I> even, odd;
+  };
+  const int32_t* words;
+  Vec scale[4], minimum;
 
-/// A nibble is not shifted down: its scale is that much smaller. Integer times scale is exact (4
-/// and 11 bits), so the fused sum rounds once, as the scalar decoder's does.
-HWY_INLINE void DecodeQ4_1(const std::byte* in, uint32_t lane, float* out) {
-  const hn::Rebind<hwy::float16_t, F> f16;
-  const auto* const halves = reinterpret_cast<const hwy::float16_t*>(in) + lane;
-  const Vec minimum = hn::PromoteTo(f, hn::LoadU(f16, halves + kPanel));
-  Vec scale[4] = {hn::PromoteTo(f, hn::LoadU(f16, halves))};
-  HIDANE_UNROLL for (uint32_t i = 1; i < 4; ++i) {
-    scale[i] = hn::Mul(scale[i - 1], hn::Set(f, 0.0625F));
+  HWY_INLINE void Read(const std::byte* block, uint32_t lane) {
+    const hn::Rebind<hwy::float16_t, F> f16;
+    const auto* const halves = reinterpret_cast<const hwy::float16_t*>(block) + lane;
+    words = reinterpret_cast<const int32_t*>(block + 4 * kPanel) + lane;
+    scale[0] = hn::PromoteTo(f, hn::LoadU(f16, halves));
+    HIDANE_UNROLL for (uint32_t i = 1; i < 4; ++i) {
+      scale[i] = hn::Mul(scale[i - 1], hn::Set(f, 0.0625F));
+    }
+    minimum = hn::PromoteTo(f, hn::LoadU(f16, halves + kPanel));
   }
-  const auto* const words = reinterpret_cast<const int32_t*>(in + 4 * kPanel) + lane;
-  for (uint32_t word = 0; word < kBlockInputs / 8; ++word) {
-    const auto even = hn::LoadU(i32, words + word * kPanel), odd = hn::ShiftRight<16>(even);
+  /// Inputs 8 i .. 8 i + 8.
+  HWY_INLINE Eight Load(uint32_t i) const {
+    const auto even = hn::LoadU(i32, words + i * kPanel);
+    return {even, hn::ShiftRight<16>(even)};
+  }
+  HWY_INLINE Vec Weight(const Eight& eight, uint32_t k) const {
+    const auto q = hn::And(k % 2 == 0 ? eight.even : eight.odd, hn::Set(i32, 15 << k / 2 * 4));
+    return hn::MulAdd(hn::ConvertTo(f, q), scale[k / 2], minimum);
+  }
+};
+
+/// kLanes columns of a Q8_0 block.
+struct Q8_0Columns {
+  using Eight = const int8_t*;
+  const int8_t* q;
+  Vec scale;
+
+  HWY_INLINE void Read(const std::byte* block, uint32_t lane) {
+    q = reinterpret_cast<const int8_t*>(block + 4 * kPanel) + lane;
+    scale = hn::LoadU(f, reinterpret_cast<const float*>(block) + lane);
+  }
+  HWY_INLINE Eight Load(uint32_t i) const { return q + 8 * i * kPanel; }
+  HWY_INLINE Vec Weight(Eight eight, uint32_t k) const {
+    const hn::Rebind<int8_t, F> i8;
+    const auto value = hn::PromoteTo(i32, hn::LoadU(i8, eight + k * kPanel));
+    return hn::Mul(hn::ConvertTo(f, value), scale);
+  }
+};
+
+template <class Columns>
+void Decode(const std::byte* in, uint32_t lane, float* out) {
+  Columns columns;
+  columns.Read(in, lane);
+  for (uint32_t i = 0; i < kBlockInputs / 8; ++i) {
+    const auto eight = columns.Load(i);
     HIDANE_UNROLL for (uint32_t k = 0; k < 8; ++k) {
-      const auto q = hn::And(k % 2 == 0 ? even : odd, hn::Set(i32, 15 << k / 2 * 4));
-      const Vec w = hn::MulAdd(hn::ConvertTo(f, q), scale[k / 2], minimum);
-      hn::StoreU(w, f, out + (word * 8 + k) * kPanel + lane);
+      hn::StoreU(columns.Weight(eight, k), f, out + (8 * i + k) * kPanel + lane);
     }
   }
 }
 
 void DecodeT(PanelType type, const std::byte* in, uint32_t blocks, float* out) {
-  const auto decode = type == PanelType::kQ4_1 ? DecodeQ4_1 : DecodeQ8_0;
+  const auto decode = type == PanelType::kQ4_1 ? Decode<Q4_1Columns> : Decode<Q8_0Columns>;
   for (; blocks > 0; --blocks, in += BlockBytes(type), out += kBlockInputs * kPanel)
     for (uint32_t lane = 0; lane < kPanel; lane += kLanes) decode(in, lane, out);
+}
+
+/// R rows of P panels, weights decoded in registers.
+template <class Columns, uint32_t R, uint32_t P>
+void QuantBlock(const QuantGemmArgs<float>& g, uint32_t row, uint32_t panel) {
+  constexpr uint32_t kWide = P * kVectors;
+  const size_t bytes = BlockBytes(g.type);
+  const float* x = g.x + row * g.x_row;
+  float* const y = g.y + row * g.ldy + panel * kPanel;
+  Vec sum[R * kWide];
+  HIDANE_UNROLL for (uint32_t i = 0; i < R * kWide; ++i) {
+    sum[i] = g.add ? hn::LoadU(f, y + i / kWide * g.ldy + i % kWide * kLanes) : hn::Zero(f);
+  }
+  for (uint32_t block = 0; block < g.blocks; ++block) {
+    Columns columns[kWide];
+    HIDANE_UNROLL for (uint32_t v = 0; v < kWide; ++v) {
+      const size_t at = size_t{panel + v / kVectors} * g.blocks + block;
+      columns[v].Read(g.w + at * bytes, v % kVectors * kLanes);
+    }
+    for (uint32_t i = 0; i < kBlockInputs / 8; ++i, x += 8) {
+      typename Columns::Eight eight[kWide];
+      HIDANE_UNROLL for (uint32_t v = 0; v < kWide; ++v) eight[v] = columns[v].Load(i);
+      HIDANE_UNROLL for (uint32_t j = 0; j < 8 * kWide; ++j) {
+        const uint32_t k = j / kWide, v = j % kWide;
+        const Vec weight = columns[v].Weight(eight[v], k);
+        HIDANE_UNROLL for (uint32_t r = 0; r < R; ++r) {
+          Vec& to = sum[r * kWide + v];
+          to = hn::MulAdd(hn::Set(f, x[r * g.x_row + k]), weight, to);
+        }
+      }
+    }
+  }
+  HIDANE_UNROLL for (uint32_t i = 0; i < R * kWide; ++i) {
+    hn::StoreU(sum[i], f, y + i / kWide * g.ldy + i % kWide * kLanes);
+  }
+}
+
+/// All panels of the rows from `row` on, R at a time.
+template <class Columns, uint32_t R>
+HWY_INLINE void QuantBand(const QuantGemmArgs<float>& g, uint32_t& row) {
+  constexpr uint32_t kAtOnce = kVectors == 1 ? 4 : 1;  // one sum a row would wait for itself
+  for (; row + R <= g.m; row += R) {
+    uint32_t panel = 0;
+    for (; panel + kAtOnce <= g.panels; panel += kAtOnce)
+      QuantBlock<Columns, R, kAtOnce>(g, row, panel);
+    for (; panel < g.panels; ++panel) QuantBlock<Columns, R, 1>(g, row, panel);
+  }
+}
+
+template <class Columns>
+void QuantGemm(const QuantGemmArgs<float>& g) {
+  uint32_t row = 0;
+  QuantBand<Columns, 2>(g, row);
+  QuantBand<Columns, 1>(g, row);
+}
+
+void QuantGemmT(const QuantGemmArgs<float>& g) {
+  if (g.type == PanelType::kQ4_1) {
+    QuantGemm<Q4_1Columns>(g);
+  } else {
+    QuantGemm<Q8_0Columns>(g);
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -128,12 +220,16 @@ namespace hidane::model {
 
 HWY_EXPORT(GemmT);
 HWY_EXPORT(DecodeT);
+HWY_EXPORT(QuantGemmT);
 
 void GemmF32(const GemmArgs<float>& args) {
   HWY_DYNAMIC_DISPATCH(GemmT)(args);
 }
 void DecodeF32(PanelType type, const std::byte* in, uint32_t blocks, float* out) {
   HWY_DYNAMIC_DISPATCH(DecodeT)(type, in, blocks, out);
+}
+void QuantGemmF32(const QuantGemmArgs<float>& args) {
+  HWY_DYNAMIC_DISPATCH(QuantGemmT)(args);
 }
 }  // namespace hidane::model
 #endif

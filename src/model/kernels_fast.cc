@@ -19,7 +19,7 @@ namespace {
 template <class T>
 class FastKernels final : public Kernels {
  public:
-  FastKernels(uint32_t threads, GemmFn<T> gemm, void (*quant_gemm)(const QuantGemmArgs&),
+  FastKernels(uint32_t threads, GemmFn<T> gemm, QuantGemmFn<T> quant_gemm,
               std::unique_ptr<WeightStore> weights)
       : context_(threads, gemm, quant_gemm),
         attention_(context_),
@@ -133,7 +133,7 @@ std::unique_ptr<Kernels> MakeFastKernels(uint32_t threads, bool bf16,
                                          std::unique_ptr<WeightStore> weights) {
   const Isa isa = BestIsa();
   if (!bf16) {
-    return std::make_unique<FastKernels<float>>(threads, GemmF32, nullptr, std::move(weights));
+    return std::make_unique<FastKernels<float>>(threads, GemmF32, QuantGemmF32, std::move(weights));
   }
   HIDANE_ASSERT(isa >= Isa::kAvx512Bf16);
   const bool amx = isa == Isa::kAmx;

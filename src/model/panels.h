@@ -49,23 +49,30 @@ void PackPanels(const WeightView& view, PanelType type, std::byte* out);
 void DecodeF32(PanelType type, const std::byte* in, uint32_t blocks, float* out);
 void DecodeBf16(PanelType type, const std::byte* in, uint32_t blocks, Bf16* out);
 
-/// y[i][j] (+)= sum over l of x[i][l] * w[j][l] on packed quantised blocks, for few rows: integers
-/// go through the dot products as exact bf16, scales are applied to the sums of each block. Reads
-/// every weight once; faster than decoding while m is small, and closer: weights aren't rounded.
+/// y[i][j] (+)= sum over l of x[i][l] * w[j][l] on packed quantised blocks, for few rows. Reads
+/// every weight once; faster than decoding while m is small. bf16: integers go through the dot
+/// products as exact bf16, scales are applied to the sums of each block; closer, since weights
+/// aren't rounded. f32: weights are decoded in registers; the bits are those of DecodeF32 and
+/// GemmF32.
+template <class T>
 struct QuantGemmArgs {
   PanelType type;
   const std::byte* w;  ///< panels one after the other
   uint32_t panels, blocks;
-  const Bf16* x;  ///< [m up to a multiple of 16][32 * blocks], rows x_row apart
+  const T* x;  ///< [m][32 * blocks], rows x_row apart; bf16: m up to a multiple of 16
   size_t x_row;
-  const float* sums;  ///< [m][blocks]: sum of each block of x
+  const float* sums;  ///< [m][blocks]: sum of each block of x; f32: not read
   uint32_t m;
   float* y;  ///< rows ldy apart
   size_t ldy;
   bool add;
 };
-void QuantGemmAvx512(const QuantGemmArgs& args);  ///< REQUIRES: Isa::kAvx512Bf16
-void QuantGemmAmx(const QuantGemmArgs& args);     ///< REQUIRES: Isa::kAmx
+template <class T>
+using QuantGemmFn = void (*)(const QuantGemmArgs<T>&);
+
+void QuantGemmF32(const QuantGemmArgs<float>& args);    ///< the best Highway target
+void QuantGemmAvx512(const QuantGemmArgs<Bf16>& args);  ///< REQUIRES: Isa::kAvx512Bf16
+void QuantGemmAmx(const QuantGemmArgs<Bf16>& args);     ///< REQUIRES: Isa::kAmx
 
 /// out[b] = sum of x[32 b .. 32 b + 32), for QuantGemmArgs. REQUIRES: Isa::kAvx512Bf16.
 void BlockSums(const Bf16* x, uint32_t blocks, float* out);

@@ -70,7 +70,7 @@ inline __attribute__((always_inline)) void Scale(const Batch& batch, uint32_t n,
 }
 
 template <PanelType kType>
-void Run(const QuantGemmArgs& g) {
+void Run(const QuantGemmArgs<Bf16>& g) {
   constexpr bool kOffset = kType == PanelType::kQ4_1;
   Batch batch;
   const std::byte* block = g.w;
@@ -99,7 +99,7 @@ void Run(const QuantGemmArgs& g) {
 
 }  // namespace
 
-void QuantGemmAmx(const QuantGemmArgs& g) {
+void QuantGemmAmx(const QuantGemmArgs<Bf16>& g) {
   if (g.m == 1) return QuantGemmAvx512(g);  // a tile of one row is slower than no tile
   // Tiles of x and of sums have no more rows than needed: fewer lines move.
   const auto rows = static_cast<uint8_t>(g.m < kTileRows ? g.m : kTileRows);

@@ -8,7 +8,7 @@ namespace {
 
 /// R rows by one panel. `S` sums a row take turns, so that few rows don't wait for each other.
 template <PanelType kType, uint32_t R, uint32_t S>
-void Rows(const QuantGemmArgs& g, const std::byte* block, uint32_t row, uint32_t panel) {
+void Rows(const QuantGemmArgs<Bf16>& g, const std::byte* block, uint32_t row, uint32_t panel) {
   const Bf16* x = g.x + row * g.x_row;
   float* const y = g.y + row * g.ldy + panel * kPanel;
   const float* x_sums = g.sums + size_t{row} * g.blocks;
@@ -40,7 +40,7 @@ void Rows(const QuantGemmArgs& g, const std::byte* block, uint32_t row, uint32_t
 }
 
 template <PanelType kType>
-void Run(const QuantGemmArgs& g) {
+void Run(const QuantGemmArgs<Bf16>& g) {
   for (uint32_t panel = 0; panel < g.panels; ++panel) {
     const std::byte* const block = g.w + size_t{panel} * g.blocks * BlockBytes(kType);
     uint32_t row = 0;
@@ -53,7 +53,7 @@ void Run(const QuantGemmArgs& g) {
 
 }  // namespace
 
-void QuantGemmAvx512(const QuantGemmArgs& g) {
+void QuantGemmAvx512(const QuantGemmArgs<Bf16>& g) {
   if (g.type == PanelType::kQ4_1) {
     Run<PanelType::kQ4_1>(g);
   } else {

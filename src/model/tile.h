@@ -22,9 +22,9 @@ inline constexpr uint32_t kRowPad = 16;
 /// of `a` is a[i * a_row + l * a_col]; every element of c is one chain of fused multiply-adds in
 /// the order of l, so its bits do not depend on m or panels. bf16: a_col is 1, products are exact,
 /// the order of the sums is the instruction's.
-/// c is f32, rows ldc apart; `add` starts from c, else from zero. `columns`: of every panel, as many
-/// are wanted; the others' sums may be left as they are.
-/// REQUIRES: bf16: k % 32 == 0 and `a` readable up to a multiple of 16 rows.
+/// c is f32, rows ldc apart; `add` starts from c, else from zero. `columns`: of every panel, as
+/// many are wanted; the others' sums may be left as they are. REQUIRES: bf16: k % 32 == 0 and `a`
+/// readable up to a multiple of 16 rows.
 template <class T>
 struct GemmArgs {
   const T* a;
