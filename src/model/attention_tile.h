@@ -37,6 +37,20 @@ void GatherTile(const std::byte* base, const KvLayout& layout, std::span<const B
   std::fill_n(out, size_t{kTileSlots - n} * layout.head_dim, T{0});
 }
 
+/// Asks for the rows that GatherTile will read next.
+inline void PrefetchTile(const std::byte* base, const KvLayout& layout,
+                         std::span<const BlockId> table, uint32_t kv_head, uint32_t first,
+                         uint32_t n) {
+  constexpr size_t kLine = 64;
+  for (uint32_t slot = first; slot < first + n; ++slot) {
+    const BlockId block = table[slot / layout.block_size];
+    const std::byte* const row =
+        base + layout.RowOffset(block.value(), kv_head, slot % layout.block_size);
+    for (size_t at = 0; at < layout.row_bytes(); at += kLine)
+      __builtin_prefetch(row + at, /*rw=*/0, /*locality=*/2);
+  }
+}
+
 /// Up to kTaskRows rows of one sequence, of the query heads that share a kv head. Columns are
 /// (row, head) with the head running fastest.
 struct QueryColumns {

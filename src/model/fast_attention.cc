@@ -186,6 +186,9 @@ void FastAttention<T>::SumCut(const Call& call, const Task& task, const Work& wo
     GatherTile(call.kv.v, call.layout, seq.block_table, task.kv_head, slot, n, work.values);
     if constexpr (std::is_same_v<T, Bf16>)
       TransposeBf16(work.values, kTileSlots, dim, work.values_t);
+    const uint32_t next = std::min(kTileSlots, end - slot - n);
+    for (const std::byte* base : {call.kv.k, call.kv.v})
+      PrefetchTile(base, call.layout, seq.block_table, task.kv_head, slot + n, next);
     SumTile(call, work, slot, dead, panels, sums);
   }
 }
