@@ -188,6 +188,10 @@ struct Config : PropertySet {
       65'536,
       Reload::kRestart,
       "Candidates compared for a new prefix. 0: all that have room."};
+  Property<bool> routing_silent_peers{
+      *this, "routing.silent_peers", false, Reload::kRestart,
+      "Other gateways steer the same engines and nobody tells the others: homes then follow hashes "
+      "and memory only."};
   Property<double> routing_headroom{*this,
                                     "routing.headroom",
                                     1.25,

@@ -33,6 +33,8 @@ struct Account {
   double load = 0;             ///< requests of late to them, each shared among its homes
 
   uint64_t assigned() const { return statics + conversations; }
+  /// Seconds of prefill that other gateways told of.
+  double told_s(TimePoint now) const { return std::max(0.0, Seconds(told_until - now)); }
 };
 
 /// One account per worker of a pool, in the order of their ids. Not thread-safe.

@@ -8,6 +8,10 @@ struct Params {
   uint32_t replica = 0;  ///< this gateway's id among those that share a fleet
   uint64_t seed = 1;     ///< of policies that draw lots
 
+  /// Other gateways steer the same workers and tell this one nothing, nor it them: then only what
+  /// all of them see alike, hashes and memory, says where prefixes live.
+  bool silent_peers = false;
+
   // Memory of a worker.
   uint64_t kv_capacity_tokens = 400'000;  ///< assumed until the engine or the operator says
   double fill = 0.9;                      ///< share of the capacity that may be assigned

@@ -107,15 +107,16 @@ WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s,
   const bool fits = collect(true, true);
   if (!fits && !collect(false, true)) collect(false, false);
 
-  if (options.size() > params_.first_sight_choices) {
-    const auto end = options.begin() + std::max(1u, params_.first_sight_choices);
+  const uint32_t choices = params_.silent_peers ? 1 : std::max(1u, params_.first_sight_choices);
+  if (options.size() > choices) {
+    const auto end = options.begin() + choices;
     std::ranges::partial_sort(options, end, std::greater{}, score);
     options.erase(end, options.end());
   }
   KeepLeastFilled(options);
   for (Option& o : options) {
     const Member& member = o.account->member;
-    o.wait = wait(member.id) + std::max(0.0, Seconds(o.account->told_until - now));
+    o.wait = wait(member.id) + o.account->told_s(now);
   }
   const double earliest = std::ranges::min(options, {}, &Option::wait).wait;
   const double near = std::max(prefill_s, params_.near_tie_s);
@@ -162,7 +163,7 @@ void PlacementTable::Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePo
   Prefix& prefix = *prefixes_.Find(k1);
   Account& account = *accounts_.Find(worker);
   if (std::ranges::find(prefix.homes, worker) != prefix.homes.end()) {
-    if (Claim* const claim = FindClaim(prefix, account.member.key)) claim->cold = false;
+    Warm(k1, prefix, account.member);
     return;
   }
   if (prefix.homes.empty()) {
@@ -170,7 +171,7 @@ void PlacementTable::Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePo
     last_change_ = now;
   } else {
     AddHome(k1, prefix, account.member);
-    FindClaim(prefix, account.member.key)->cold = false;
+    Warm(k1, prefix, account.member);
   }
   Shrink(account);
 }

@@ -110,6 +110,7 @@ class PlacementTable {
   void Tell(Delta::Kind kind, uint64_t k1, const Prefix& prefix, const Claim& claim);
   void Place(uint64_t k1, Prefix& prefix, const Member& member);
   void AddHome(uint64_t k1, Prefix& prefix, const Member& member);
+  void Warm(uint64_t k1, Prefix& prefix, const Member& member);
   void DropHome(uint64_t k1, Prefix& prefix, const Member& member);
   void DropOther(uint64_t k1, Prefix& prefix, const Member& member);
   void TakeTopRanked(const Account& joined);
@@ -117,6 +118,7 @@ class PlacementTable {
   void Rebalance(TimePoint now);
   void ForgetIdle(TimePoint now);
   void Shrink(Account& account);
+  const Account* Emptiest(const Entry& entry) const;
   void MoveOut(Account& account);
   void GrowByLoad(Entry& entry, TimePoint now);
   void GiveSpare();
@@ -126,6 +128,7 @@ class PlacementTable {
   void SumLoads();
   void Grow(Entry& entry, Account& to);
   void MoveByLoad(TimePoint now);
+  bool Mine(const Claim& claim) const { return claim.stamp.replica == params_.replica; }
   double GainPerToken(const Prefix& prefix) const;
 
   Params params_;

@@ -91,8 +91,14 @@ void PlacementTable::Place(uint64_t k1, Prefix& prefix, const Member& member) {
 void PlacementTable::AddHome(uint64_t k1, Prefix& prefix, const Member& member) {
   Claim& claim = ClaimOf(prefix, member.key);
   claim = {.worker = member.key, .stamp = log_.Next(), .lives = true, .cold = true};
-  Tell(Delta::Kind::kAddHome, k1, prefix, claim);
   Sync(k1, prefix);
+}
+
+// Others hear of a new home once it computes the prefix: until then it is of no use to them.
+void PlacementTable::Warm(uint64_t k1, Prefix& prefix, const Member& member) {
+  Claim* const claim = FindClaim(prefix, member.key);
+  if (claim == nullptr || !std::exchange(claim->cold, false)) return;
+  Tell(Delta::Kind::kAddHome, k1, prefix, *claim);
 }
 
 // REQUIRES: it has another home. Where the first one goes, the second becomes first.

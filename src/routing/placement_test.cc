@@ -8,53 +8,10 @@
 #include <set>
 
 #include "base/rng.h"
-#include "routing/routing_test_util.h"
+#include "routing/placement_test_util.h"
 
 namespace hidane::routing {
 namespace {
-
-Member MakeMember(uint32_t id, uint64_t capacity) {
-  return {.id = WorkerId(id), .key = Mix64(id + 100), .capacity_tokens = capacity};
-}
-
-double NoWait(WorkerId) {
-  return 0;
-}
-
-// A table with all that it needs.
-class Table {
- public:
-  explicit Table(const Params& params, uint32_t replica = 0)
-      : accounts_(params), log_(replica), table_(params, accounts_, log_) {}
-  PlacementTable* operator->() { return &table_; }
-
-  // One request, served at home; returns the prefix's homes.
-  std::vector<WorkerId> See(uint64_t k1, uint32_t tokens, double prefill_s,
-                            const PlacementTable::Wait& wait, TimePoint now) {
-    const auto homes = table_.Homes(k1);
-    const WorkerId worker =
-        homes.empty() ? table_.Propose(k1, tokens, prefill_s, wait, now) : homes.front();
-    table_.Serve(k1, tokens, worker, now);
-    return Homes(k1);
-  }
-  std::vector<WorkerId> Homes(uint64_t k1) const {
-    const auto homes = table_.Homes(k1);
-    return {homes.begin(), homes.end()};
-  }
-  uint64_t assigned_tokens(WorkerId id) const { return accounts_.Find(id)->assigned(); }
-  uint32_t prefixes_at(WorkerId id) const { return accounts_.Find(id)->homes; }
-  std::vector<Delta> TakeDeltas() { return log_.Take(); }
-
- private:
-  Accounts accounts_;
-  DeltaLog log_;
-  PlacementTable table_;
-};
-
-// One request; returns the prefix's homes.
-std::vector<WorkerId> See(Table& table, uint64_t k1, uint32_t tokens, double at_s = 0) {
-  return table.See(k1, tokens, tokens / 10'000.0, NoWait, At(at_s));
-}
 
 using Homes = std::map<uint64_t, std::vector<WorkerId>>;
 
@@ -189,6 +146,16 @@ TEST(PlacementTest, ABusyPrefixMovesToAnIdleWorkerOnceAndThenAllStay) {
   EXPECT_GE(apart_since, 0);
 }
 
+TEST(PlacementTest, NoiseOfEqualPrefixesMovesNone) {
+  Table table(Params{});
+  for (uint32_t w = 0; w < 16; ++w) table->PutWorker(MakeMember(w, 400'000));
+  for (uint64_t k1 = 0; k1 < 80; ++k1) See(table, k1, 27'000);
+  (void)table.TakeDeltas();
+  Rng rng(1);
+  for (int i = 1; i < 6'000; ++i) See(table, rng.Below(80), 27'000, i / 20.0);
+  EXPECT_TRUE(table.TakeDeltas().empty());
+}
+
 TEST(PlacementTest, ANewHomeIsColdUntilARequestIsServedThere) {
   Table table(Params{});
   for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 100'000));
@@ -230,6 +197,19 @@ TEST(PlacementTest, AnOverfullWorkerHandsOnAsSoonAsAnotherHasRoom) {
   for (int at_s = 5; at_s < 10; ++at_s) See(table, 7, 10'000, at_s);
   EXPECT_LE(table.assigned_tokens(WorkerId(0)), 50'000u);
   EXPECT_LE(table.assigned_tokens(WorkerId(1)), 45'000u);
+}
+
+TEST(PlacementTest, WhereAllHaveTooMuchTheyBecomeEqualAndThenNothingMoves) {
+  Table table(Params{});
+  for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 50'000));
+  for (uint64_t k1 = 0; k1 < 28; ++k1) {
+    table->Serve(k1, 9'900 + static_cast<uint32_t>(k1), WorkerId(k1 < 10 ? 0 : k1 % 3 + 1), At(0));
+  }
+  for (int at_s = 1; at_s < 10; ++at_s) See(table, 0, 9'900, at_s);
+  const std::vector<uint64_t> even = table.assigned_tokens(4);
+  for (const uint64_t tokens : even) EXPECT_NEAR(static_cast<double>(tokens), 69'400, 500);
+  for (int at_s = 10; at_s < 100; ++at_s) See(table, 0, 9'900, at_s);
+  EXPECT_EQ(table.assigned_tokens(4), even);
 }
 
 TEST(PlacementTest, TheRefugeIsTheSameForAllRequestsOfAPrefix) {

@@ -140,7 +140,9 @@ Choice PrefixChoice::Flee(std::vector<Candidate>& considered) const {
 bool PrefixChoice::Consider(const WorkerState* worker, std::vector<Candidate>& considered) const {
   if (worker == nullptr || !query_.MayTake(*worker)) return false;
   if (std::ranges::find(considered, worker->spec.id, &Candidate::worker) == considered.end()) {
-    considered.push_back(Assess(query_, *worker, params_, WarmedElsewhere(*worker)));
+    Candidate& c =
+        considered.emplace_back(Assess(query_, *worker, params_, WarmedElsewhere(*worker)));
+    c.ttft.wait += ToldWait(*worker);
   }
   return true;
 }
@@ -157,6 +159,14 @@ uint32_t PrefixChoice::WarmedElsewhere(const WorkerState& worker) const {
   const Account* const account = accounts_.Find(worker.spec.id);
   if (account == nullptr) return 0;
   return table_.WarmedElsewhere(query_.prompt.k1(), account->member) ? query_.k1_tokens : 0;
+}
+
+// Prefills that other gateways told of. Too rough a number to drive a conversation off its worker.
+double PrefixChoice::ToldWait(const WorkerState& worker) const {
+  const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
+  if (talk != nullptr && talk->worker == worker.key) return 0;
+  const Account* const account = accounts_.Find(worker.spec.id);
+  return account == nullptr ? 0 : account->told_s(query_.now);
 }
 
 void PrefixChoice::ConsiderHomes(std::vector<Candidate>& considered) const {
@@ -190,8 +200,9 @@ void PrefixChoice::ConsiderAlike(const Accounts::Filled& accounts, double within
 }
 
 // Workers beside the homes. Where every worker is one: all, or some drawn by lot from a place of
-// the conversation's own, so that ties spread. Else those that have memory to spare, once the
-// homes' queues are longer than computing the prefix anew would take twice.
+// the conversation's own, so that ties spread. Else those that have memory to spare, once this
+// gateway's own queues at the homes are longer than computing the prefix anew would take twice:
+// what others told of is too rough to spread prefixes by.
 void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
   const size_t n = workers_.size();
   const uint64_t k2 = query_.prompt.k2();
@@ -203,8 +214,9 @@ void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
     return;
   }
   const double recompute_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
-  const bool queued = std::ranges::all_of(
-      considered, [&](const Candidate& c) { return c.ttft.wait > 2 * recompute_s; });
+  const bool queued = std::ranges::all_of(considered, [&](const Candidate& c) {
+    return FindWorker(workers_, c.worker)->ledger.wait_s(query_.now) > 2 * recompute_s;
+  });
   if (!queued) return;
   const auto spare =
       accounts_.Roomiest(params_.compare_max, [&](const Account& a) { return Needed(a, 0); });

@@ -41,6 +41,7 @@ class PrefixChoice {
 
   bool Consider(const WorkerState* worker, std::vector<Candidate>& considered) const;
   uint32_t WarmedElsewhere(const WorkerState& worker) const;
+  double ToldWait(const WorkerState& worker) const;
   void ConsiderHomes(std::vector<Candidate>& considered) const;
   void ConsiderRoomiest(uint64_t tokens, double within, std::vector<Candidate>& considered) const;
   void ConsiderAlike(const Accounts::Filled& accounts, double within, uint64_t tokens,

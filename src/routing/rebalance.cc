@@ -9,8 +9,9 @@ namespace hidane::routing {
 namespace {
 
 constexpr size_t kRebalancePrefixes = 4'096;
-constexpr size_t kGiftsMax = 8;       // spare homes given in one pass
-constexpr double kSettleSeconds = 5;  // without a change of first homes, before load moves one
+constexpr size_t kGiftsMax = 8;        // spare homes given in one pass
+constexpr double kOthersPatience = 3;  // of gateways that did not place the prefix, to the placer's
+constexpr double kSettleSeconds = 5;   // without a change of first homes, before load moves one
 
 }  // namespace
 
@@ -70,7 +71,8 @@ Account* PlacementTable::NextHome(const Entry& entry, LimitOf&& limit) {
   return best;
 }
 
-// Over the limit, extra homes that no load asks for leave at once, the least valuable first.
+// Over the limit, extra homes that no load asks for leave at once, the least valuable first. While
+// all fits, whether load asks is for the gateway to say that gave the home.
 void PlacementTable::Shrink(Account& account) {
   const Member member = account.member;
   while (account.assigned() > accounts_.Limit(account) && account.extra > 0) {
@@ -81,7 +83,9 @@ void PlacementTable::Shrink(Account& account) {
       if (at == prefix.homes.end() || at == prefix.homes.begin()) continue;
       if (in_use_ && in_use_(k1, member)) continue;
       const bool fits = account.assigned() <= Accounts::Assignable(account);
-      if (fits && prefix.homes.size() <= Deserved(prefix, params_.headroom)) continue;
+      const bool wanted = !Mine(*FindClaim(prefix, member.key)) ||
+                          prefix.homes.size() <= Deserved(prefix, params_.headroom);
+      if (fits && wanted) continue;
       if (least != nullptr && GainPerToken(prefix) >= GainPerToken(least->second)) continue;
       least = &entry;
     }
@@ -90,10 +94,28 @@ void PlacementTable::Shrink(Account& account) {
   }
 }
 
+// Of the workers that are no home yet the one least filled with it, then the first in rendezvous
+// order. Memory is what gateways agree on, so all of them would choose the same one.
+const Account* PlacementTable::Emptiest(const Entry& entry) const {
+  const auto& [k1, prefix] = entry;
+  const Account* best = nullptr;
+  for (const Account& a : accounts_) {
+    if (!a.member.takes_new) continue;
+    if (std::ranges::find(prefix.homes, a.member.id) != prefix.homes.end()) continue;
+    const double fill = Accounts::Fill(a, prefix.tokens);
+    const double least = best == nullptr ? fill : Accounts::Fill(*best, prefix.tokens);
+    const bool better =
+        best == nullptr || fill < least ||
+        (fill == least && RendezvousScore(k1, a.member) > RendezvousScore(k1, best->member));
+    if (better) best = &a;
+  }
+  return best;
+}
+
 // A worker assigned more than it can hold thrashes for good; one cold prefill elsewhere is
 // cheaper. One prefix a second, the last in rendezvous order, so that gateways that see this at
-// the same time move the same one. From the limit to the whole memory it stays: that gap is the
-// hysteresis.
+// the same time move the same one, and only to a worker that is less filled with it than this one
+// is now: where all have too much they become equal, and nothing comes back.
 void PlacementTable::MoveOut(Account& account) {
   const Member member = account.member;
   if (account.assigned() <= Accounts::Assignable(account)) return;
@@ -110,14 +132,15 @@ void PlacementTable::MoveOut(Account& account) {
   auto& [k1, prefix] = *last;
   if (prefix.homes.size() > 1) {
     DropHome(k1, prefix, member);
-  } else if (const Account* to =
-                 NextHome(*last, [this](const Account& a) { return accounts_.Limit(a); })) {
-    Place(k1, prefix, to->member);
+  } else if (const Account* const to = Emptiest(*last)) {
+    const bool evens_out = Accounts::Fill(*to, prefix.tokens) < Accounts::Fill(account);
+    if (evens_out) Place(k1, prefix, to->member);
   }
 }
 
 void PlacementTable::SumLoads() {
   for (Account& account : accounts_) account.load = 0;
+  if (params_.silent_peers) return;  // each would act on a load of its own
   size_t visited = 0;
   for (const auto& [k1, prefix] : prefixes_) {
     if (++visited > kRebalancePrefixes) break;
@@ -139,8 +162,8 @@ void PlacementTable::Grow(Entry& entry, Account& to) {
 }
 
 // Memory alone may give one worker the busy prefixes: then one of them moves from the busiest
-// worker to the least busy one. Rarely, and not when gateways have just changed something: loads
-// are noisy, and all gateways would do it.
+// worker to the least busy one, by the hand of the gateway that placed it. Loads are noisy: the
+// busiest one's is read two standard errors low, and nothing moves when something just has.
 void PlacementTable::MoveByLoad(TimePoint now) {
   constexpr double kBusy = 1.3;                 // times the mean
   constexpr double kRequestsPerWorkerMin = 32;  // below that loads are noise
@@ -149,7 +172,8 @@ void PlacementTable::MoveByLoad(TimePoint now) {
   for (const Account& a : accounts_) sum += a.load;
   const Account& busiest = *std::ranges::max_element(accounts_, {}, &Account::load);
   const auto n = static_cast<double>(accounts_.size());
-  if (sum < kRequestsPerWorkerMin * n || busiest.load < kBusy * sum / n) return;
+  const double surely = busiest.load - 2 * std::sqrt(busiest.load);
+  if (sum < kRequestsPerWorkerMin * n || surely < kBusy * sum / n) return;
   Entry* best = nullptr;
   Account* to = nullptr;
   for (Entry& entry : prefixes_) {
@@ -163,7 +187,7 @@ void PlacementTable::MoveByLoad(TimePoint now) {
     best = &entry;
     to = next;
   }
-  if (best == nullptr) return;
+  if (best == nullptr || !Mine(best->second.first)) return;
   Place(best->first, best->second, to->member);
   last_change_ = now;
 }
@@ -175,7 +199,8 @@ size_t PlacementTable::Deserved(const Prefix& prefix, double headroom) const {
   return std::min(static_cast<size_t>(homes), accounts_.size());
 }
 
-// A wish must last, too.
+// A wish must last, too; that of a gateway that did not place the prefix longer, so that one gives
+// the home and not all.
 void PlacementTable::GrowByLoad(Entry& entry, TimePoint now) {
   Prefix& prefix = entry.second;
   if (prefix.homes.empty() || Deserved(prefix, params_.headroom) <= prefix.homes.size()) {
@@ -183,19 +208,21 @@ void PlacementTable::GrowByLoad(Entry& entry, TimePoint now) {
     return;
   }
   if (!prefix.wish_since) prefix.wish_since = now;
-  if (Seconds(now - *prefix.wish_since) < params_.grow_after_s) return;
+  const double patience = Mine(prefix.first) ? 1 : kOthersPatience;
+  if (Seconds(now - *prefix.wish_since) < patience * params_.grow_after_s) return;
   if (Account* const next = NextHome(entry, Accounts::Assignable)) Grow(entry, *next);
 }
 
-// Spare memory buys more homes for the same load, the best gain per token first.
+// Spare memory buys more homes for the same load, the best gain per token first. Only the gateway
+// that placed a prefix gives them, or each would give one.
 void PlacementTable::GiveSpare() {
   std::vector<Entry*> by_gain;
   size_t visited = 0;
   for (Entry& entry : prefixes_) {
     if (++visited > kRebalancePrefixes) break;
     const Prefix& prefix = entry.second;
-    const bool grows =
-        !prefix.homes.empty() && prefix.homes.size() < Deserved(prefix, params_.spare_headroom);
+    const bool grows = Mine(prefix.first) && !prefix.homes.empty() &&
+                       prefix.homes.size() < Deserved(prefix, params_.spare_headroom);
     if (grows) by_gain.push_back(&entry);
   }
   const size_t gifts = std::min<size_t>(1 + accounts_.size() / 4, kGiftsMax);

@@ -54,11 +54,10 @@ Result<std::vector<Gateway>> MakeGateways(const Setup& setup, const Cluster& clu
                            .on_leave = setup.on_leave,
                            .orphans_max = OrphansMax(setup),
                            .wall = setup.wall};
+  options.params.silent_peers = setup.gateways > 1 && setup.deltas == Deltas::kOff;
   std::vector<Gateway> gateways;
   for (uint32_t g = 0; g < setup.gateways; ++g) {
     options.params.replica = g;
-    // Gateways that tell each other nothing agree on no more than the rendezvous order.
-    if (setup.gateways > 1 && setup.deltas == Deltas::kOff) options.params.first_sight_choices = 1;
     HIDANE_TRY(Gateway gateway, MakeOne(options, cluster, world));
     for (uint32_t w = 0; w < cluster.size(); ++w) {
       gateway.router().PutWorker(

@@ -206,6 +206,7 @@ void Simulation::Enter(uint64_t id, TimePoint now) {
   in_line = false;
   measure_.OnEnter(request, now - sent);
   GatewayOf(id).Arrive(request, now);
+  agreement_.Collect(gateways_, agenda_, now);
 }
 
 void Simulation::GiveUp(uint64_t id, TimePoint now) {

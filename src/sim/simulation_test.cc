@@ -138,6 +138,20 @@ TEST(Simulation, GatewaysThatShareDeltasAgreeOnHomes) {
   EXPECT_GT(hits[Deltas::kOn], hits[Deltas::kOff] + 0.05);
 }
 
+TEST(Simulation, AColdBurstAtSeveralGatewaysComputesEachPrefixOnce) {
+  double hits[2];
+  for (const uint32_t gateways : {1u, 4u}) {
+    TenantLoop loop({.tenants = 30, .requests = 0, .burst = 60});
+    sim::Setup setup = Fleet(8);
+    setup.policy = "prefix";
+    setup.gateways = gateways;
+    const sim::Run run = *Simulate(setup, loop);
+    EXPECT_EQ(run.row.mean_homes, 1);
+    hits[gateways > 1] = run.row.hit_ratio;
+  }
+  EXPECT_NEAR(hits[1], hits[0], 0.01);
+}
+
 TEST(Simulation, AnImpatientClientLeavesBeforeItsFirstByte) {
   std::vector<Request> requests = {Ask(0, 1, 1), Ask(0, 2, 2)};
   for (Request& request : requests) request.patience = FromSeconds(0.6);
