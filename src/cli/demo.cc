@@ -71,9 +71,9 @@ class PolicyRun {
 };
 
 /// How many requests both runs can take within the budget, judged by the first warm-up, which is
-/// under round_robin too. The cure costs at most half of that a request.
+/// under round_robin too. The cure costs at most two fifths of that a request.
 uint32_t RequestsFor(const DemoOptions& options, uint32_t warmups, double warmup_s) {
-  const double each_s = 1.5 * warmup_s / warmups;
+  const double each_s = 1.4 * warmup_s / warmups;
   const double requests = Seconds(options.budget) / std::max(each_s, 1e-3) - warmups;
   return static_cast<uint32_t>(
       std::clamp<double>(requests, options.requests_min, options.requests_max));
