@@ -85,7 +85,7 @@ DemoOptions DemoOf(uint32_t static_tokens) {
   DemoOptions demo;
   demo.static_tokens = static_tokens > 0            ? static_tokens
                        : model::CpuMultipliesBf16() ? demo.static_tokens
-                                                    : 400;
+                                                    : 500;
   demo.own_tokens = std::max(1u, demo.static_tokens / 20);
   return demo;
 }
