@@ -117,7 +117,7 @@ sched::StepTally EngineLoop::Step() {
 }
 
 void EngineLoop::CountAdmissions(const sched::StepPlan& plan) {
-  probe_.OnPreempted(plan.preempt.size());
+  probe_.OnPreempted(scheduler_.preemptions());
   for (const SeqId id : plan.admit) {
     const sched::SeqState& seq = scheduler_.state(id);
     if (seq.admissions == 1) probe_.OnFirstAdmission(seq.prompt_tokens, seq.cached_tokens);

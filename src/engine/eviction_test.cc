@@ -245,6 +245,7 @@ TEST(Eviction, WithoutABlockToCopyToASequenceWaitsAndLosesTheSame) {
   EXPECT_EQ(collector.WaitFor(1).tokens, alone);
   EXPECT_EQ(collector.WaitFor(1).events.back().cached_tokens, 80u);
   EXPECT_EQ(bench.Count("hidane_engine_kv_saved_total"), 1u);
+  EXPECT_EQ(bench.Count("vllm:num_preemptions_total"), 1u);
   EXPECT_EQ(WaitUntilIdle(*bench).kv_blocks_free, 28u);
 }
 

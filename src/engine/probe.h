@@ -18,7 +18,8 @@ class Probe {
 
   void OnStats(const EngineStats& stats);
   void OnFirstAdmission(uint32_t prompt_tokens, uint32_t cached_tokens);
-  void OnPreempted(uint64_t n) { preemptions_.Add(n); }
+  /// `n`: so far.
+  void OnPreempted(uint64_t n) { preemptions_.Add(n - preemptions_.value()); }
   void OnFirstToken(uint32_t prompt_tokens, Duration since_submit);
   void OnNextToken(Duration since_last) { itl_.Observe(Seconds(since_last)); }
   void OnToken() { generation_tokens_.Add(); }

@@ -105,6 +105,7 @@ void Scheduler::Append(SeqId id, const std::optional<Sha256Digest>& filled) {
 void Scheduler::Preempt(SeqId id) {
   SeqState& seq = *seqs_.at(id);
   HIDANE_ASSERT(seq.running);
+  ++preemptions_;
   Leave(seq);
   Enter(waiting_, seq);
 }

@@ -129,6 +129,8 @@ class Scheduler {
   /// A running sequence gives its blocks back and waits, as if it had been preempted (I4).
   /// REQUIRES: running; not between Commit and Complete.
   void Preempt(SeqId id);
+  /// By Commit or Preempt, so far.
+  uint64_t preemptions() const { return preemptions_; }
 
   StepPlan Plan() const;
   /// REQUIRES: `plan` is Plan()'s answer and nothing has changed since.
@@ -167,6 +169,7 @@ class Scheduler {
   GhostSet ghost_;
   boost::unordered_flat_map<SeqId, std::unique_ptr<SeqState>, std::hash<SeqId>> seqs_;
   SeqId last_;  // that was added, forks aside
+  uint64_t preemptions_ = 0;
   // Each sequence stands in one of these, by arrival.
   std::vector<SeqState*> running_;
   std::deque<SeqState*> waiting_;
