@@ -48,12 +48,12 @@ void Idle() {
   for (const uint32_t batch : {1u, 32u}) {
     const auto model = Load(1024);
     sched::Scheduler scheduler({.kv_blocks = 1024});
-    Evictor evictor(*model, scheduler, kCpu);
+    Evictor evictor(*model, scheduler, g_cpu);
     sched::StepPlan plan;
     plan.run.assign(batch, {SeqId(1), 1});
     model::SeqSlice slice{};
     constexpr int kTurns = 1'000'000;
-    const TimePoint start = kCpu.Now();
+    const TimePoint start = g_cpu.Now();
     for (int i = 0; i < kTurns; ++i) {
       evictor.Join();
       evictor.Save(plan.preempt);
@@ -61,7 +61,7 @@ void Idle() {
       for (uint32_t seq = 0; seq < batch; ++seq) evictor.Ask(SeqId(1), slice);
       evictor.Run(plan);
     }
-    const double calls = Seconds(kCpu.Now() - start) / kTurns;
+    const double calls = Seconds(g_cpu.Now() - start) / kTurns;
     Loop loop(*model, {}, 512);
     for (uint32_t i = 0; i < batch; ++i) loop.Add(16, 40);
     std::vector<double> steps;

@@ -108,9 +108,9 @@ class ByHand {
 
   void Reclaim() {
     before_ = LiveRows();
-    const bool wasteful = seq().reclaimable_blocks() > 0;
+    const bool wasteful = seq().kv().reclaimable_blocks() > 0;
     EXPECT_EQ(evictor_->Reclaim(), wasteful);
-    EXPECT_EQ(seq().reclaimable_blocks(), 0u);
+    EXPECT_EQ(seq().kv().reclaimable_blocks(), 0u);
     ExpectSameRows(before_, LiveRows());
     PoisonFreeBlocks();
   }

@@ -168,7 +168,7 @@ bool Evictor::Reclaim() {
 std::vector<SeqId> Evictor::Wasteful() const {
   std::vector<SeqId> ids;
   for (const auto& [id, seq] : seqs_) {
-    if (scheduler_.state(id).running && seq->reclaimable_blocks() > 0) ids.push_back(id);
+    if (scheduler_.state(id).running && seq->kv().reclaimable_blocks() > 0) ids.push_back(id);
   }
   std::sort(ids.begin(), ids.end());
   return ids;

@@ -21,8 +21,7 @@ namespace hidane::engine {
 /// The engine loop's part for sequences under an eviction policy. In a step, in this order:
 ///
 ///   Join ─> Plan ─> Save ─> (Commit) ─> Restore ─> Ask ─> (Forward, Complete) ─> Run
-///   ─> (sample)
-///     ^───────────────── moves run meanwhile ───────────────────────────────────────┘
+///     ^──────────────── moves run meanwhile, beside (sample) ────────────────────────┘
 ///
 /// An eviction becomes visible at Join, together with its repair; nothing reads the table between.
 /// Engine thread only. With no such sequence every call is one comparison.

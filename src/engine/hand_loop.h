@@ -1,7 +1,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 #include <map>
 #include <optional>
 #include <span>
@@ -9,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "engine/engine.h"
 #include "engine/evictor.h"
 #include "model/model.h"
 #include "sched/scheduler.h"
@@ -16,16 +16,8 @@
 /// For the bench: the engine's step turned by hand, each part of it timed.
 namespace hidane::engine {
 
-/// CPU time of the process: the machine need not be quiet.
-class CpuClock final : public Clock {
- public:
-  TimePoint Now() const override {
-    timespec now{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return TimePoint(now.tv_sec * 1'000'000'000LL + now.tv_nsec);
-  }
-};
-inline const CpuClock kCpu;
+/// CPU time: the machine need not be quiet.
+inline const Clock& g_cpu = ProcessCpuClock();
 
 /// Memory without arithmetic.
 class NoModel final : public model::Model {
@@ -101,7 +93,7 @@ class Loop {
                     .block_size = model.kv_layout().block_size,
                     .tokens_max = chunk,
                     .seqs_max = 512}),
-        evictor_(model, scheduler_, kCpu) {}
+        evictor_(model, scheduler_, g_cpu) {}
 
   void Add(uint32_t prompt, uint32_t answer) {
     const SeqId id(next_++);
@@ -126,7 +118,7 @@ class Loop {
 
   StepCost Step() {
     const EvictionStats before = evictor_.stats();
-    const TimePoint start = kCpu.Now();
+    const TimePoint start = g_cpu.Now();
     StepCost cost;
     evictor_.Join();
     const sched::StepPlan plan = blocks_ == Blocks::kHeld ? scheduler_.Plan() : evictor_.Plan();
@@ -137,7 +129,7 @@ class Loop {
     scheduler_.Complete(plan);
     evictor_.Run(plan);
     for (const auto& item : plan.run) Append(item.id, cost);
-    cost.seconds = Seconds(kCpu.Now() - start);
+    cost.seconds = Seconds(g_cpu.Now() - start);
     cost.wait = Seconds(evictor_.stats().wait - before.wait);
     cost.eviction = Seconds(evictor_.stats().busy - before.busy);
     cost.relocated = evictor_.stats().epochs > before.epochs;

@@ -138,12 +138,6 @@ void PolicySequence::Relayout(const vtoken::EpochChange& change) {
   if (!change.victims.empty()) store_.RunDone();
 }
 
-uint32_t PolicySequence::reclaimable_blocks() const {
-  const uint32_t size = kv_.shape().block_size;
-  const auto blocks = [size](uint32_t slots) { return (slots + size - 1) / size; };
-  return blocks(kv_.active_length()) - blocks(kv_.live_tokens());
-}
-
 void PolicySequence::ReadKeys(uint32_t layer, uint32_t kv_head, uint32_t slots, float* out) const {
   model_.ReadKeys(layer, kv_head, kv_.table(), 0, slots,
                   {out, size_t{slots} * model_.info().head_dim});

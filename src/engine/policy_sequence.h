@@ -52,8 +52,6 @@ class PolicySequence final : private vtoken::KeySource {
   std::span<const uint32_t> Choose();
   /// What is kept by slot follows an epoch, before or after its Commit.
   void Relayout(const vtoken::EpochChange& change);
-  /// Blocks that a repair would win back; 0 in exact mode.
-  uint32_t reclaimable_blocks() const;
 
   /// K/V bytes of the slots in use, while it holds no blocks; forks may share them.
   std::shared_ptr<const std::vector<std::byte>> saved;

@@ -1,8 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
-
-#include "base/result.h"
 
 namespace hidane::vtoken {
 
@@ -13,11 +12,11 @@ enum class Mode : uint8_t {
   kLazy,    ///< both at Epoch::Repair: what is read depends on load. Opt-in
 };
 
-constexpr std::string_view Name(Mode mode) {
-  return mode == Mode::kExact ? "exact" : mode == Mode::kMasked ? "masked" : "lazy";
+constexpr std::optional<Mode> ModeOf(std::string_view name) {
+  if (name == "exact") return Mode::kExact;
+  if (name == "masked") return Mode::kMasked;
+  if (name == "lazy") return Mode::kLazy;
+  return std::nullopt;
 }
-
-/// kInvalidArgument, param "mode", for any other name.
-Result<Mode> ModeOf(std::string_view name);
 
 }  // namespace hidane::vtoken

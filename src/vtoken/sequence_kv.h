@@ -56,6 +56,8 @@ class SequenceKv {
   /// Bit i: table slot 64 * word + i is active and dead, a victim not yet won back.
   /// REQUIRES: unit < units; no slot waits.
   uint64_t dead_slots(uint32_t unit, uint32_t word) const;
+  /// Blocks that Epoch::Repair would win back; 0 in exact mode.
+  uint32_t reclaimable_blocks() const { return BlocksOf(active_) - BlocksOf(live_tokens()); }
   /// Where the next token's rows go, [units] table slots: an epoch left these open. Empty: to slot
   /// active_length(), as always.
   std::span<const uint32_t> waiting_slots() const { return waiting_; }
