@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "engine/engine_harness.h"
-#include "engine/fakes.h"
+#include "engine/fake_bench.h"
 #include "engine/kv_policy.h"
 
 /// Eviction in the whole engine, over a model whose every token depends on which tokens it still
@@ -17,47 +17,12 @@
 namespace hidane::engine {
 namespace {
 
-constexpr uint32_t kVocab = 64;
-
-struct Setup {
-  uint32_t chunk = 512, seqs = 64, kv_blocks = 1024, block_size = 4;
-  bool prefix_cache = true;
-};
-
-class Bench {
- public:
-  explicit Bench(const Setup& setup)
-      : text_(kVocab),
-        engine_(Engine::Create(
-            std::make_unique<FakeModel>(FakeModelOptions{.vocab_size = kVocab,
-                                                         .kv_blocks = setup.kv_blocks,
-                                                         .block_size = setup.block_size,
-                                                         .layers = 2,
-                                                         .kv_heads = 2,
-                                                         .heads = 4}),
-            text_,
-            {.max_num_batched_tokens = setup.chunk,
-             .max_num_seqs = setup.seqs,
-             .prefix_cache = setup.prefix_cache},
-            registry_)) {}
-  Engine& operator*() { return *engine_; }
-  Engine* operator->() { return engine_.get(); }
-  uint64_t Count(const char* name) {
-    return registry_.counter(name, "", {{"model_name", "fake"}}).value();
-  }
-
- private:
-  FakeText text_;
-  obs::Registry registry_;
-  std::unique_ptr<Engine> engine_;
-};
-
 /// Sixteen requests under one policy: half begin with the same prompt, which they say is shared.
 std::vector<Request> Sixteen(const std::string& policy, uint32_t budget = 48) {
   Rng rng(5);
   const auto some = [&](size_t n) {
     std::vector<TokenId> tokens(n);
-    for (TokenId& t : tokens) t = static_cast<TokenId>(1 + rng.Below(kVocab - 1));
+    for (TokenId& t : tokens) t = static_cast<TokenId>(1 + rng.Below(kBenchVocab - 1));
     return tokens;
   };
   const auto shared = some(80);
@@ -93,14 +58,14 @@ class EvictionPolicy : public testing::TestWithParam<std::string> {};
 
 TEST_P(EvictionPolicy, TheSameTokensAloneInABatchChunkedColdWarmAndUnderPressure) {
   const auto requests = Sixteen(GetParam());
-  Bench bench({.chunk = 2048, .prefix_cache = false});
+  FakeBench bench({.chunk = 2048, .prefix_cache = false});
   const auto alone = OneByOne(*bench, requests);
   EXPECT_GT(bench.Count("hidane_engine_kv_evicted_total"), 0u);
   EXPECT_EQ(WaitUntilIdle(*bench).kv_blocks_free, 1024u);
   ExpectSame(alone, RunAll(*bench, requests), "a batch");
 
   for (const uint32_t chunk : {64u, 2048u}) {
-    Bench cached({.chunk = chunk});
+    FakeBench cached({.chunk = chunk});
     ExpectSame(alone, RunAll(*cached, requests), "a cold cache");
     const uint64_t cold_hits = cached.Count("vllm:prefix_cache_hits_total");
     ExpectSame(alone, RunAll(*cached, requests), "a warm cache");
@@ -118,7 +83,7 @@ TEST_P(EvictionPolicy, TheSameTokensAloneInABatchChunkedColdWarmAndUnderPressure
     request.max_tokens = 120;
   }
   crowd.insert(crowd.end(), requests.begin(), requests.end());
-  Bench tight({.chunk = 64, .kv_blocks = 140});
+  FakeBench tight({.chunk = 64, .kv_blocks = 140});
   auto answers = RunAll(*tight, crowd);
   answers.erase(answers.begin(), answers.begin() + 6);
   ExpectSame(alone, answers, "tight memory");
@@ -142,10 +107,10 @@ TEST(Eviction, WhoeverHasNoPolicyIsUnharmed) {
     if (i % 4 == 0) with[i].kv_policy.reset();
     mixed.push_back(with[i]);
   }
-  Bench bench({});
+  FakeBench bench({});
   const auto all = RunAll(*bench, mixed);
   for (size_t i = 0; i < mixed.size(); i += 4) {
-    Bench alone({});
+    FakeBench alone({});
     EXPECT_EQ(all[i].tokens, RunAll(*alone, {mixed[i]})[0].tokens) << i;
   }
   // The shared prompt is a hit still, for it was shared while others evicted from it.
@@ -160,7 +125,7 @@ TEST(Eviction, WhatWasInTheCacheBeforeStaysThere) {
   plain.kv_policy.reset();
   plain.prompt.resize(90);
   for (const char* policy : {"streaming-llm", "h2o", "snapkv", "keydiff", "random"}) {
-    Bench bench({});
+    FakeBench bench({});
     RunAll(*bench, {plain});
     Request evicts = plain;
     evicts.kv_policy = KvPolicy{policy, 48, 1, 0};
@@ -172,7 +137,7 @@ TEST(Eviction, WhatWasInTheCacheBeforeStaysThere) {
 
 TEST(Eviction, MemoryFollowsTheBudget) {
   const auto requests = Sixteen("streaming-llm", 32);
-  Bench bench({.kv_blocks = 128});  // 16 x 160 tokens and more would never fit
+  FakeBench bench({.kv_blocks = 128});  // 16 x 160 tokens and more would never fit
   uint32_t most = 0;
   Collector collector;
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -186,7 +151,7 @@ TEST(Eviction, MemoryFollowsTheBudget) {
 }
 
 TEST(Eviction, UsageCountsTheStreamNotTheSlots) {
-  Bench bench({});
+  FakeBench bench({});
   Request request = Sixteen("h2o")[14];
   const auto first = RunAll(*bench, {request})[0].events.back();
   EXPECT_EQ(first.prompt_tokens, request.prompt.size());
@@ -195,7 +160,7 @@ TEST(Eviction, UsageCountsTheStreamNotTheSlots) {
 }
 
 TEST(Eviction, ACancelledSequenceLeavesNoBlockBehind) {
-  Bench bench({.kv_blocks = 200});
+  FakeBench bench({.kv_blocks = 200});
   Collector collector;
   const auto requests = Sixteen("h2o");
   std::vector<SeqId> ids(requests.size());
@@ -209,7 +174,7 @@ TEST(Eviction, ACancelledSequenceLeavesNoBlockBehind) {
 }
 
 TEST(Eviction, BadPoliciesAreRefusedByField) {
-  Bench bench({});
+  FakeBench bench({});
   const auto param = [&](const KvPolicy& policy) {
     Request request = Sixteen("h2o")[0];
     request.kv_policy = policy;
@@ -232,10 +197,10 @@ TEST(Eviction, WithoutABlockToCopyToASequenceWaitsAndLosesTheSame) {
   b.prompt.resize(88);
   std::vector<TokenId> alone;
   {
-    Bench bench({});
+    FakeBench bench({});
     alone = RunAll(*bench, {b})[0].tokens;
   }
-  Bench bench({.kv_blocks = 28});
+  FakeBench bench({.kv_blocks = 28});
   Collector collector;
   ASSERT_TRUE(bench->Submit(a, collector.SinkFor(0, [&](const Answer& answer) {
     // Its prompt is published now.
@@ -250,7 +215,7 @@ TEST(Eviction, WithoutABlockToCopyToASequenceWaitsAndLosesTheSame) {
 }
 
 TEST(Eviction, TheMapShowsWhoLives) {
-  Bench bench({});
+  FakeBench bench({});
   Collector collector;
   std::promise<KvMap> promised;
   auto requests = Sixteen("streaming-llm");
@@ -285,13 +250,13 @@ TEST(Eviction, MaskedAndLazyGiveTheirMemoryBackWhenOthersLackIt) {
   for (const vtoken::Mode mode : {vtoken::Mode::kMasked, vtoken::Mode::kLazy}) {
     auto requests = Sixteen("streaming-llm", 32);
     for (Request& request : requests) request.kv_policy->mode = mode;
-    Bench roomy({});
+    FakeBench roomy({});
     RunAll(*roomy, requests);
     EXPECT_GT(roomy.Count("hidane_engine_kv_evicted_total"), 0u);
     EXPECT_EQ(roomy.Count("hidane_engine_kv_moves_total"), 0u);
     EXPECT_EQ(WaitUntilIdle(*roomy).kv_blocks_free, 1024u);
 
-    Bench tight({.kv_blocks = 128});
+    FakeBench tight({.kv_blocks = 128});
     for (const Answer& answer : RunAll(*tight, requests)) EXPECT_EQ(answer.tokens.size(), 60u);
     EXPECT_GT(tight.Count("hidane_engine_kv_moves_total"), 0u);
     EXPECT_EQ(WaitUntilIdle(*tight).kv_blocks_free, 128u);
@@ -305,7 +270,7 @@ TEST(Eviction, LazyReadsEverythingWhileThereIsRoom) {
     masked[i].kv_policy->mode = vtoken::Mode::kMasked;
     full[i].kv_policy.reset();
   }
-  Bench bench({});
+  FakeBench bench({});
   const auto everything = RunAll(*bench, full);
   ExpectSame(everything, RunAll(*bench, lazy), "lazy");
   EXPECT_NE(RunAll(*bench, masked)[15].tokens, everything[15].tokens);
@@ -319,7 +284,7 @@ TEST(Eviction, ALongAnswerFitsWhereItsBudgetDoes) {
   EXPECT_EQ(SlotsNeeded({"snapkv", 48, 1, 0}, 100, 50), 100u);  // after the prompt: 48 + 49
   EXPECT_EQ(SlotsNeeded({"snapkv", 48, 1, 0}, 100, 100), 147u);
 
-  Bench bench({.kv_blocks = 30});
+  FakeBench bench({.kv_blocks = 30});
   Request request = Sixteen("h2o", 64)[0];
   request.prompt.resize(50);
   request.kv_policy->shared_prompt = 0;

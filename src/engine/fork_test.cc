@@ -6,70 +6,24 @@
 #include <future>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "engine/engine_harness.h"
-#include "engine/fakes.h"
+#include "engine/fake_bench.h"
 
 /// Several choices of a request, in the whole engine, over a model whose every token depends on
 /// which tokens it has, and in which order their slots lie.
 namespace hidane::engine {
 namespace {
 
-constexpr uint32_t kVocab = 64;
-
-struct Shape {
-  uint32_t chunk = 512, seqs = 64, kv_blocks = 1024;
-  bool prefix_cache = true;
-  uint32_t hold = 0;  // the first step waits for so many requests
-};
-
-class Bench {
- public:
-  explicit Bench(const Shape& setup)
-      : text_(kVocab),
-        engine_(Engine::Create(
-            std::make_unique<FakeModel>(FakeModelOptions{
-                .vocab_size = kVocab,
-                .kv_blocks = setup.kv_blocks,
-                .block_size = 4,
-                .layers = 2,
-                .kv_heads = 2,
-                .heads = 4,
-                .on_forward = [this, hold = setup.hold](const auto&) { WaitFor(hold); }}),
-            text_,
-            {.max_num_batched_tokens = setup.chunk,
-             .max_num_seqs = setup.seqs,
-             .prefix_cache = setup.prefix_cache},
-            registry_)) {}
-  Engine& operator*() { return *engine_; }
-  Engine* operator->() { return engine_.get(); }
-  uint64_t Count(const char* name) {
-    return registry_.counter(name, "", {{"model_name", "fake"}}).value();
-  }
-
- private:
-  void WaitFor(uint32_t requests) {
-    if (std::exchange(begun_, true)) return;
-    while (engine_->stats().running + engine_->stats().waiting < requests)
-      std::this_thread::yield();
-  }
-
-  bool begun_ = false;
-  FakeText text_;
-  obs::Registry registry_;
-  std::unique_ptr<Engine> engine_;
-};
-
 Request Drawn(size_t prompt_tokens, uint32_t choices, const std::string& policy = "none") {
   Rng rng(prompt_tokens);
   Request request;
   for (size_t i = 0; i < prompt_tokens; ++i)
-    request.prompt.push_back(static_cast<TokenId>(1 + rng.Below(kVocab - 1)));
+    request.prompt.push_back(static_cast<TokenId>(1 + rng.Below(kBenchVocab - 1)));
   request.max_tokens = 50;
   request.ignore_eos = true;
   request.sampling = {.seed = prompt_tokens, .has_seed = true};
@@ -109,14 +63,14 @@ TEST_P(Forks, EachChoiceIsWhatARequestWithItsSeedAnswers) {
   const auto requests = Six(GetParam());
   std::vector<std::vector<std::vector<TokenId>>> want;
   {
-    Bench bench({.prefix_cache = false});
+    FakeBench bench({.prefix_cache = false});
     for (const Request& request : requests) want.push_back(OneByOne(*bench, request));
   }
-  for (const Shape& shape :
-       {Shape{}, Shape{.prefix_cache = false}, Shape{.chunk = 16, .seqs = 6},
-        Shape{.chunk = 64, .kv_blocks = 60, .hold = 6},
-        Shape{.chunk = 64, .kv_blocks = 60, .prefix_cache = false, .hold = 6}}) {
-    Bench bench(shape);
+  for (const BenchOptions& shape :
+       {BenchOptions{}, BenchOptions{.prefix_cache = false}, BenchOptions{.chunk = 16, .seqs = 6},
+        BenchOptions{.chunk = 64, .kv_blocks = 60, .hold = 6},
+        BenchOptions{.chunk = 64, .kv_blocks = 60, .prefix_cache = false, .hold = 6}}) {
+    FakeBench bench(shape);
     const auto got = RunChoices(*bench, requests);
     for (size_t i = 0; i < requests.size(); ++i)
       EXPECT_EQ(TokensOf(got.at(i)), want[i]) << "request " << i << " in " << shape.kv_blocks;
@@ -144,7 +98,7 @@ TEST(Fork, DeadSlotsThatStayAreForkedToo) {
   for (const auto mode : {vtoken::Mode::kMasked, vtoken::Mode::kLazy}) {
     for (Request request : Six("h2o")) {
       request.kv_policy->mode = mode;
-      Bench bench({});
+      FakeBench bench({});
       const auto got = TokensOf(RunChoices(*bench, {request}).at(0));
       EXPECT_EQ(got, OneByOne(*bench, request));
       EXPECT_GT(bench.Count("hidane_engine_kv_evicted_total"), 0u);
@@ -154,7 +108,7 @@ TEST(Fork, DeadSlotsThatStayAreForkedToo) {
 }
 
 TEST(Fork, SeededChoicesDifferAndComeAgain) {
-  Bench bench({});
+  FakeBench bench({});
   const auto first = TokensOf(RunChoices(*bench, {Drawn(30, 8)}).at(0));
   for (size_t i = 0; i < 8; ++i)
     for (size_t j = 0; j < i; ++j) EXPECT_NE(first[i], first[j]);
@@ -163,7 +117,7 @@ TEST(Fork, SeededChoicesDifferAndComeAgain) {
 
 TEST(Fork, GreedyChoicesAreEqual) {
   for (const char* policy : {"none", "random", "h2o"}) {
-    Bench bench({});
+    FakeBench bench({});
     Request request = Drawn(50, 5, policy);
     request.sampling.temperature = 0;
     const auto tokens = TokensOf(RunChoices(*bench, {request}).at(0));
@@ -173,7 +127,7 @@ TEST(Fork, GreedyChoicesAreEqual) {
 
 TEST(Fork, ThePromptIsComputedAndCountedOnce) {
   for (const char* policy : {"none", "keydiff"}) {
-    Bench bench({});
+    FakeBench bench({});
     for (const uint32_t cached : {0u, 48u}) {
       const auto answers = RunChoices(*bench, {Drawn(50, 5, policy)}).at(0);
       if (policy == std::string("none")) {
@@ -195,7 +149,7 @@ TEST(Fork, ThePromptIsComputedAndCountedOnce) {
 }
 
 TEST(Fork, ChoicesShareThePromptsBlocks) {
-  Bench bench({});
+  FakeBench bench({});
   Collector collector;
   std::promise<KvMap> promised;
   Request request = Drawn(50, 5);  // twelve full blocks, and two tokens
@@ -212,7 +166,7 @@ TEST(Fork, ChoicesShareThePromptsBlocks) {
 }
 
 TEST(Fork, APreemptedChoiceComputesItsOwnTokensAgain) {
-  Bench bench({.kv_blocks = 44});  // the prompt's 20 and 24 for four answers of 13 each
+  FakeBench bench({.kv_blocks = 44});  // the prompt's 20 and 24 for four answers of 13 each
   Request request = Drawn(80, 4);
   request.max_tokens = 52;
   const auto answers = RunChoices(*bench, {request}).at(0);
@@ -226,7 +180,7 @@ TEST(Fork, APreemptedChoiceComputesItsOwnTokensAgain) {
 TEST(Fork, ACancelEndsAllChoicesAndFreesTheirBlocks) {
   for (const char* policy : {"none", "h2o"}) {
     for (const uint32_t after : {0u, 1u, 20u}) {
-      Bench bench({.seqs = 3, .kv_blocks = 100});
+      FakeBench bench({.seqs = 3, .kv_blocks = 100});
       Collector collector;
       std::promise<SeqId> promised;
       auto known = promised.get_future().share();
@@ -246,7 +200,7 @@ TEST(Fork, ACancelEndsAllChoicesAndFreesTheirBlocks) {
 }
 
 TEST(Fork, OneChoiceCanBeCancelledAlone) {
-  Bench bench({});
+  FakeBench bench({});
   Collector collector;
   std::promise<SeqId> promised;
   auto known = promised.get_future().share();
@@ -263,7 +217,7 @@ TEST(Fork, OneChoiceCanBeCancelledAlone) {
 }
 
 TEST(Fork, AChoiceThatEndsAtItsFirstTokenLeavesTheOthersAlone) {
-  Bench bench({});
+  FakeBench bench({});
   Request request = Drawn(30, 6);
   const auto all = TokensOf(RunChoices(*bench, {request}).at(0));
   request.stop_token_ids = {all[0][0]};
@@ -275,7 +229,7 @@ TEST(Fork, AChoiceThatEndsAtItsFirstTokenLeavesTheOthersAlone) {
 }
 
 TEST(Fork, MoreChoicesThanRunAtOnceAreRefused) {
-  Bench bench({.chunk = 16, .seqs = 20});
+  FakeBench bench({.chunk = 16, .seqs = 20});
   for (const uint32_t n : {0u, 17u}) {
     const auto id = bench->Submit(Drawn(5, n), [](const Event&) { FAIL(); });
     ASSERT_FALSE(id);
@@ -286,7 +240,7 @@ TEST(Fork, MoreChoicesThanRunAtOnceAreRefused) {
 }
 
 TEST(Fork, WhatAPolicyLetsStayBoundsTheAnswer) {
-  Bench bench({.kv_blocks = 30});  // 120 tokens, in a context of 4,096
+  FakeBench bench({.kv_blocks = 30});  // 120 tokens, in a context of 4,096
   const auto most = [&](uint64_t prompt, const KvPolicy& policy) {
     return bench->MaxTokens(prompt, policy);
   };
