@@ -16,6 +16,7 @@
 /// What eviction costs and gives end to end: the engine's step by hand, on the real model (CPU time
 /// of the process, one thread) and, for memory alone, on a model that computes nothing.
 ///   eviction_bench [idle | relocation | concurrency | throughput]...   MODEL=file.gguf
+/// PROMPT, ANSWER, REQUESTS and MEMORY (a share of what four requests need) say how much.
 namespace hidane::engine {
 namespace {
 
@@ -167,14 +168,15 @@ constexpr Arm kArms[] = {{"none", "full K/V"},
                          {"snapkv", "naive", vtoken::Mode::kMasked, Blocks::kHeld},
                          {"h2o", "exact"}};
 
-void Throughput(uint32_t prompt, uint32_t answer, uint32_t requests) {
+void Throughput(uint32_t prompt, uint32_t answer, uint32_t requests,
+                const std::vector<double>& shares) {
   constexpr uint32_t kBatch = 4;
   const uint32_t need = kBatch * (prompt + answer + 15) / 16;
   fmt::print(
       "throughput: {} requests of {} + {} tokens, memory as a share of what {} of them "
       "need\n",
       requests, prompt, answer, kBatch);
-  for (const double share : {1.0, 0.5, 0.35}) {
+  for (const double share : shares) {
     const auto model = Load(static_cast<uint32_t>(share * need));
     for (const Arm& arm : kArms) {
       if (share == 1 && std::string_view(arm.policy) != "none") continue;
@@ -206,6 +208,12 @@ uint32_t Number(const char* name, uint32_t otherwise) {
   return value == nullptr ? otherwise : static_cast<uint32_t>(std::atoi(value));
 }
 
+/// Memory's shares of the need: MEMORY names one, for long runs side by side.
+std::vector<double> Shares() {
+  const char* one = std::getenv("MEMORY");
+  return one == nullptr ? std::vector<double>{1.0, 0.5, 0.35} : std::vector<double>{std::atof(one)};
+}
+
 }  // namespace
 }  // namespace hidane::engine
 
@@ -222,7 +230,7 @@ int main(int argc, char** argv) {
     else if (part == "concurrency")
       Concurrency();
     else if (part == "throughput")
-      Throughput(prompt, answer, Number("REQUESTS", 8));
+      Throughput(prompt, answer, Number("REQUESTS", 8), Shares());
     else {
       fmt::print(stderr, "usage: eviction_bench [idle|relocation|concurrency|throughput]...\n");
       return 2;
