@@ -3,9 +3,11 @@
 namespace hidane::model {
 namespace {
 
-// About 20 us: longer than the gap between two kernels of a step, shorter than a time slice that
-// another engine could use.
+// About 10 us: longer than the gap between two kernels of a step.
 constexpr int kSpins = 400;
+// Some 100 us more on an idle machine, longer than most tasks; where another engine wants the core,
+// it has it.
+constexpr int kYields = 300;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -15,9 +17,13 @@ void Pause() {
 
 /// Returns once `value` differs from `old`.
 void AwaitChange(const std::atomic<uint32_t>& value, uint32_t old) {
-  for (int i = 0; i < kSpins; ++i) {
+  for (int i = 0; i < kSpins + kYields; ++i) {
     if (value.load(std::memory_order_acquire) != old) return;
-    Pause();
+    if (i < kSpins) {
+      Pause();
+    } else {
+      std::this_thread::yield();
+    }
   }
   value.wait(old, std::memory_order_acquire);
 }
@@ -39,26 +45,28 @@ void Pool::Fork(uint32_t tasks, Call call, void* fn) {
   call_ = call;
   fn_ = fn;
   tasks_ = tasks;
-  next_.store(0, std::memory_order_relaxed);
-  running_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
+  unfinished_.store(tasks, std::memory_order_relaxed);
+  left_.store(static_cast<int32_t>(tasks), std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   Drain(0);
-  while (const uint32_t left = running_.load(std::memory_order_acquire))
-    AwaitChange(running_, left);
+  while (const uint32_t unfinished = unfinished_.load(std::memory_order_acquire))
+    AwaitChange(unfinished_, unfinished);
 }
 
 void Pool::Drain(uint32_t thread) {
-  for (uint32_t task; (task = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_;)
-    call_(fn_, task, thread);
+  for (int32_t left; (left = left_.fetch_sub(1, std::memory_order_acquire)) > 0;) {
+    call_(fn_, tasks_ - static_cast<uint32_t>(left), thread);
+    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
+  }
 }
 
 void Pool::Work(uint32_t thread) {
-  for (uint32_t seen = 0;; ++seen) {
+  for (uint32_t seen = 0;;) {
     AwaitChange(epoch_, seen);
     if (stop_.load(std::memory_order_relaxed)) return;
+    seen = epoch_.load(std::memory_order_acquire);
     Drain(thread);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
   }
 }
 

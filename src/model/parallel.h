@@ -9,9 +9,10 @@ namespace hidane::model {
 /// Fork-join over a few threads, for kernels of microseconds.
 ///
 /// Tasks are handed out one by one, so a thread that the system pauses (several engines share the
-/// cores) delays one task, not half of the work. A worker spins for a moment after its last task,
-/// since the next fork usually follows at once, then sleeps. One thread, the owner's, forks; tasks
-/// never fork. No allocation per call.
+/// cores) delays one task, not half of the work; and a worker that is still asleep when the last
+/// task is done is not waited for. A thread without a task spins for a moment, since the next fork
+/// usually follows at once, then offers its core to others, then sleeps. One thread, the owner's,
+/// forks; tasks never fork. No allocation per call.
 class Pool {
  public:
   /// REQUIRES: threads >= 1, the owner's included.
@@ -47,9 +48,10 @@ class Pool {
   Call call_ = nullptr;
   void* fn_ = nullptr;
   uint32_t tasks_ = 0;
-  alignas(64) std::atomic<uint32_t> next_{0};     ///< first task not handed out
-  alignas(64) std::atomic<uint32_t> epoch_{0};    ///< forks so far
-  alignas(64) std::atomic<uint32_t> running_{0};  ///< workers still in this fork
+  // Who takes a task holds up the end of its fork, and until then call_, fn_ and tasks_ stand.
+  alignas(64) std::atomic<int32_t> left_{0};         ///< tasks not handed out, if positive
+  alignas(64) std::atomic<uint32_t> unfinished_{0};  ///< tasks not done
+  alignas(64) std::atomic<uint32_t> epoch_{0};       ///< forks so far
   std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;
 };
