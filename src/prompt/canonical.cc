@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "prompt/escape.h"
+#include "prompt/selections.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "prompt/canonical.cc"
@@ -54,6 +55,15 @@ HWY_INLINE Masks Classify(const char* at) {
   return m;
 }
 
+// Of the text's last step: what lies behind its end doesn't count.
+HWY_INLINE void Cut(ptrdiff_t bytes, Masks& m) {
+  const uint64_t valid = (uint64_t{1} << bytes) - 1;
+  m.quote &= valid;
+  m.backslash &= valid;
+  m.open &= valid;
+  m.close &= valid;
+}
+
 HWY_INLINE void CopyStep(char* to, const char* from) {
   const hn::CappedTag<uint8_t, kStep> d;
   HWY_UNROLL(4)
@@ -87,10 +97,15 @@ HWY_INLINE uint64_t Rewrites(uint64_t escaped, const char* step) {
   return rewrites;
 }
 
+// Bit i of the result: the parity of bits 0 to i, a carry-less product with all ones.
 HWY_INLINE uint64_t PrefixXor(uint64_t x) {
-  HWY_UNROLL(6)
+#if HWY_TARGET == HWY_SCALAR
   for (int shift = 1; shift < 64; shift *= 2) x ^= x << shift;
   return x;
+#else
+  const hn::FixedTag<uint64_t, 2> d;
+  return hn::GetLane(hn::CLMulLower(hn::Set(d, x), hn::Set(d, ~uint64_t{0})));
+#endif
 }
 
 // Bits of this step up to and with the one that brings `depth` back to 0; 0 while none does.
@@ -106,6 +121,24 @@ HWY_INLINE int EndOfValue(uint64_t opens, uint64_t closes, int64_t& depth) {
   return 0;
 }
 
+// The bytes of `from` whose bits are set in `kept`, close together; returns behind the last.
+HWY_INLINE char* CopySelected(uint64_t kept, const char* from, char* to) {
+#if HWY_TARGET == HWY_SCALAR
+  for (; kept != 0; kept &= kept - 1) *to++ = from[std::countr_zero(kept)];
+#else
+  const hn::FixedTag<uint8_t, 8> d;
+  HWY_UNROLL(8)
+  for (size_t i = 0; i < kStep; i += 8) {
+    const uint64_t bits = kept >> i & 0xff;
+    const auto order = hn::LoadU(d, kSelections[bits].data());
+    const auto bytes = hn::LoadU(d, reinterpret_cast<const uint8_t*>(from) + i);
+    hn::StoreU(hn::TableLookupBytes(bytes, order), d, reinterpret_cast<uint8_t*>(to));
+    to += std::popcount(bits);
+  }
+#endif
+  return to;
+}
+
 struct Cursor {
   const char* from;  // first byte not yet copied
   char* to;
@@ -114,6 +147,17 @@ struct Cursor {
     to += end - from;
   }
 };
+
+// Copies a step without the blanks.
+HWY_INLINE void CopyWhole(uint64_t blanks, const char* step, Cursor& cursor) {
+  if (blanks == 0) {
+    CopyStep(cursor.to, step);
+    cursor.to += kStep;
+  } else {
+    cursor.to = CopySelected(~blanks, step, cursor.to);
+  }
+  cursor.from = step + kStep;
+}
 
 // Copies [cursor.from, step_end) without the blanks.
 HWY_INLINE void CopyKept(uint64_t blanks, const char* step, const char* step_end, Cursor& cursor) {
@@ -159,27 +203,28 @@ HWY_INLINE Copied Copy(const char* json, size_t size, char* out) {
   int64_t depth = 0;          // a string counts as a bracket
   for (const char* step = json; step < end; step += kStep) {
     Masks m = Classify(step);
-    const uint64_t valid =
-        end - step < ptrdiff_t{kStep} ? (uint64_t{1} << (end - step)) - 1 : ~uint64_t{0};
+    if (end - step < ptrdiff_t{kStep}) Cut(end - step, m);
     uint64_t rewrites = 0;
     if (m.backslash != 0 || escape_carry) {
-      const uint64_t escaped = Escaped(m.backslash & valid, escape_carry);
+      const uint64_t escaped = Escaped(m.backslash, escape_carry);
       m.quote &= ~escaped;
-      rewrites = Rewrites(escaped & valid, step);
+      rewrites = Rewrites(escaped, step);
     }
     const uint64_t in_string = PrefixXor(m.quote) ^ string_carry;
     string_carry = static_cast<uint64_t>(static_cast<int64_t>(in_string) >> 63);
     const uint64_t opens = kText ? m.quote & in_string : m.open & ~in_string;
     const uint64_t closes = kText ? m.quote & ~in_string : m.close & ~in_string;
-    const int last = EndOfValue(opens & valid, closes & valid, depth);
+    const uint64_t blanks = kText ? 0 : m.blank & ~in_string;
+    const uint64_t control = m.control & in_string;
+    const int last = EndOfValue(opens, closes, depth);
+    if ((control | rewrites) == 0 && last == 0 && cursor.from == step) {
+      CopyWhole(blanks, step, cursor);
+      continue;
+    }
     const char* const step_end = last != 0 ? step + last : std::min(step + kStep, end);
-    const uint64_t mine = last == 0 ? valid : ~uint64_t{0} >> (kStep - last);
-    if ((m.control & in_string & mine) != 0) return {};
-    const uint64_t blanks = kText ? 0 : m.blank & ~in_string & mine;
-    if (rewrites & mine)
-      CopyRewritten(blanks, rewrites & mine, step, step_end, end, cursor);
-    else
-      CopyKept(blanks, step, step_end, cursor);
+    const uint64_t mine = last == 0 ? ~uint64_t{0} : ~uint64_t{0} >> (kStep - last);
+    if ((control & mine) != 0) return {};
+    CopyRewritten(blanks & mine, rewrites & mine, step, step_end, end, cursor);
     if (last != 0)
       return {static_cast<size_t>(step_end - json), static_cast<size_t>(cursor.to - out)};
   }

@@ -1,6 +1,7 @@
 #include "prompt/canonical.h"
 
 #include <gtest/gtest.h>
+#include <hwy/highway.h>
 
 #include <rapidcheck/gtest.h>
 #include <string>
@@ -101,6 +102,24 @@ RC_GTEST_PROP(CanonicalProperty, AgreesWithTheScalarTwinAtEveryLengthAndAlignmen
   const std::string json =
       first + std::string(stretch, 'x') + text + std::string(stretch / 2, ' ') + text + ends + text;
   RC_ASSERT(CopyOf(json) == ScalarTwin(json));
+}
+
+RC_GTEST_PROP(CanonicalProperty, EveryInstructionSetGivesTheSameText, ()) {
+  const auto pieces = *rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
+      " ", "\n", "1, 2", "[]", R"({ "key" : "some words" , "other" : [ 1, 2 , 3 ], "a" :"b" } )",
+      R"("a b\/\u0041 ")", R"("\"")"));
+  std::string json = "[";
+  for (const std::string& piece : pieces) json += piece;
+  json += "]";
+  const Copy expected = CopyOf(json);
+  for (int64_t sets = hwy::SupportedTargets(); sets != 0; sets &= sets - 1) {
+    hwy::SetSupportedTargetsForTest(sets & -sets);
+    hwy::GetChosenTarget().DeInit();
+    const Copy copy = CopyOf(json);
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
+    RC_ASSERT(copy == expected);
+  }
 }
 
 // The same text twice, its letters once plain and once escaped.
