@@ -26,6 +26,7 @@ Call::Call(Proxy& proxy, net::Exchange& exchange)
 }
 
 Call::~Call() {
+  exchange_.TakeBack(std::move(body_));
   exchange_.OnDisconnect(nullptr);
   End(routing::End::kAbandoned);
   if (next_) context().fleet.Done(next_->ticket, routing::End::kAbandoned);
@@ -68,6 +69,7 @@ net::Task<Status> Call::ReadBody() {
     co_return Fail(std::move(error));
   }
   body_ = std::move(*body);
+  body_bytes_ = body_.size();
   exchange_.OnDisconnect([this] { OnClientGone(); });
   co_return Status();
 }
@@ -154,7 +156,7 @@ void Call::Log() const {
                              {"worker", worker},
                              {"decision", decision_ ? routing::Name(decision_->rule) : ""},
                              {"attempts", attempts_},
-                             {"body_bytes", body_.size()},
+                             {"body_bytes", body_bytes_},
                              {"prompt_tokens", usage_ ? usage_->prompt_tokens : -1},
                              {"cached_tokens", usage_ ? usage_->cached_tokens : -1},
                              {"cached_expected", decision_ ? decision_->expected_cached : 0},

@@ -58,7 +58,8 @@ class Call {
   const TimePoint begun_;
   std::string request_id_;
 
-  net::Buffer body_;
+  net::Buffer body_;  // until no other engine can need it
+  size_t body_bytes_ = 0;
   prompt::Body prompt_;
   std::array<std::string_view, 3> pieces_;  // of the body as the engine gets it
   bool streams_tokens_ = false;             // a chat or completions stream: has a usage event

@@ -204,6 +204,7 @@ void Call::Fault(routing::Fault fault) {
 
 void Call::OnFirstByte() {
   answered_ = true;
+  exchange_.TakeBack(std::move(body_));
   ttft_s_ = Elapsed();
   progress_ = context().clock.Now();
   if (http_status_ >= 300) return;

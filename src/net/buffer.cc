@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace hidane::net {
@@ -28,6 +29,27 @@ void Buffer::DropFront(size_t n) {
   if (n == 0) return;
   std::memmove(data_.get(), data_.get() + n, size_ - n);
   size_ -= n;
+}
+
+Buffer SpareBuffers::Take(size_t n) {
+  const auto found = std::find_if(buffers_.rbegin(), buffers_.rend(),
+                                  [n](const Buffer& b) { return b.capacity() >= n; });
+  if (found == buffers_.rend()) return {};
+  Buffer taken = std::move(*found);
+  buffers_.erase(std::next(found).base());
+  bytes_ -= taken.capacity();
+  return taken;
+}
+
+void SpareBuffers::Give(Buffer buffer) {
+  if (buffer.capacity() == 0 || buffer.capacity() > bytes_max_ / 4) return;
+  buffer.Clear();
+  bytes_ += buffer.capacity();
+  buffers_.push_back(std::move(buffer));
+  while (bytes_ > bytes_max_) {
+    bytes_ -= buffers_.front().capacity();
+    buffers_.erase(buffers_.begin());
+  }
 }
 
 }  // namespace hidane::net

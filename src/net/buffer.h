@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hidane::net {
 
@@ -48,6 +49,24 @@ class Buffer {
   };
   std::unique_ptr<char[], Free> data_;
   size_t size_ = 0, capacity_ = 0;
+};
+
+/// Buffers between two uses: the next user finds memory that the kernel has mapped already. For
+/// one thread.
+class SpareBuffers {
+ public:
+  /// Keeps up to `bytes_max` of capacity, the most recently used; no single buffer over a quarter.
+  explicit SpareBuffers(size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  /// The empty buffer that was used last of those with room for `n` bytes; if there is none, one
+  /// that has no memory yet.
+  Buffer Take(size_t n = 0);
+  void Give(Buffer buffer);
+
+ private:
+  const size_t bytes_max_;
+  size_t bytes_ = 0;
+  std::vector<Buffer> buffers_;  // the last used at the end
 };
 
 }  // namespace hidane::net

@@ -23,7 +23,7 @@ iovec Piece(std::string_view bytes) {
 
 struct ClientStream::Impl {
   explicit Impl(std::shared_ptr<PoolCore> p) : pool(std::move(p)) {}
-  ~Impl() { pool->GiveBuffer(std::move(in)); }
+  ~Impl() { pool->spare.Give(std::move(in)); }
 
   Status Broken(Failure why, Code code, std::string_view what);
   Status Ended();  // the connection has, before the answer did
@@ -176,7 +176,7 @@ Task<Status> ClientStream::Send(Address address, RequestHead head,
 }
 
 Task<Status> ClientStream::Impl::Fill() {
-  if (in.capacity() == 0) in = pool->TakeBuffer();
+  if (in.capacity() == 0) in = pool->spare.Take();
   in.DropFront(std::exchange(at, 0));
   for (;;) {
     const auto room = in.Prepare(kReadSize).first(kReadSize);

@@ -6,8 +6,6 @@ namespace hidane::net {
 namespace {
 
 constexpr Duration kSweepEvery = std::chrono::milliseconds(250);
-constexpr size_t kSpareBuffers = 64;
-constexpr size_t kSpareBytesMax = 256 << 10;
 
 }  // namespace
 
@@ -53,21 +51,6 @@ void PoolCore::Sweep() {
   }
   std::erase_if(idle_, [](const auto& entry) { return entry.second.empty(); });
   if (idle_count > 0) sweep.Arm(kSweepEvery);
-}
-
-Buffer PoolCore::TakeBuffer() {
-  Buffer buffer;
-  if (!spare_.empty()) {
-    buffer = std::move(spare_.back());
-    spare_.pop_back();
-  }
-  return buffer;
-}
-
-void PoolCore::GiveBuffer(Buffer buffer) {
-  if (buffer.capacity() > kSpareBytesMax || spare_.size() >= kSpareBuffers) return;
-  buffer.Clear();
-  spare_.push_back(std::move(buffer));
 }
 
 ClientPool::ClientPool(Loop& loop, ClientOptions options)

@@ -27,12 +27,10 @@ struct PoolCore {
   void Give(std::unique_ptr<Upstream> upstream);
   void CloseIdle();
 
-  Buffer TakeBuffer();
-  void GiveBuffer(Buffer buffer);
-
   Loop& loop;
   const ClientOptions options;
   size_t idle_count = 0;
+  SpareBuffers spare{4 << 20};
 
  private:
   struct Hash {
@@ -42,7 +40,6 @@ struct PoolCore {
   void Sweep();
 
   std::unordered_map<Address, std::vector<std::unique_ptr<Upstream>>, Hash> idle_;
-  std::vector<Buffer> spare_;
   Deadline sweep;  // armed while something is idle
 };
 

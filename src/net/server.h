@@ -36,6 +36,8 @@ class Exchange {
   /// minimum rate, kInvalidArgument for broken framing, kCancelled when the client went away.
   /// After an error answer with Respond; the connection then closes by itself.
   virtual Task<Result<Buffer>> ReadBody(size_t limit) = 0;
+  /// A body that nobody needs any more: its memory serves the next one.
+  virtual void TakeBack(Buffer /*body*/) {}
 
   /// Sends head and body in one gathered write. `body` must live until it returns. Errors as
   /// Write's. HEAD, 204 and 304 send no body.

@@ -8,6 +8,7 @@ namespace hidane::net {
 namespace {
 
 constexpr size_t kBodyStep = 1 << 20;  // memory follows the bytes, not what a client promises
+constexpr size_t kPooledBody = 64 << 10;
 
 Status TooLarge(size_t limit) {
   return Fail(Code::kTooLarge, fmt::format("the body is over {} bytes", limit));
@@ -34,6 +35,10 @@ Task<Result<Buffer>> Connection::ReadBody(size_t limit) {
   co_return Fail(std::move(status).error());
 }
 
+void Connection::TakeBack(Buffer body) {
+  if (body.capacity() >= kPooledBody) core_->bodies.Give(std::move(body));
+}
+
 Task<Status> Connection::SendContinue() {
   if (std::exchange(continue_sent_, true) || !unread().empty()) co_return Status{};
   constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -43,7 +48,9 @@ Task<Status> Connection::SendContinue() {
 
 Task<Status> Connection::ReadLength(Buffer& body) {
   const auto held = unread().substr(0, std::min<uint64_t>(body_left_, unread().size()));
-  body.Prepare(std::min<uint64_t>(body_left_, kBodyStep));
+  const size_t first = std::min<uint64_t>(body_left_, kBodyStep);
+  if (first >= kPooledBody) body = core_->bodies.Take(first);
+  body.Prepare(first);
   body.Append(held);
   body_left_ -= held.size();
   Consume(held.size());

@@ -8,26 +8,10 @@ namespace hidane::net {
 namespace {
 
 constexpr size_t kReadSize = 16 << 10;
-constexpr size_t kSpareBuffers = 64;
 constexpr size_t kLingerBytes = 1 << 20;
 constexpr Duration kLingerTime = std::chrono::seconds(2);
 
 }  // namespace
-
-Buffer ServerCore::TakeBuffer() {
-  Buffer buffer;
-  if (!spare_.empty()) {
-    buffer = std::move(spare_.back());
-    spare_.pop_back();
-  }
-  return buffer;
-}
-
-void ServerCore::GiveBuffer(Buffer buffer) {
-  if (buffer.capacity() > 4 * kReadSize || spare_.size() >= kSpareBuffers) return;
-  buffer.Clear();
-  spare_.push_back(std::move(buffer));
-}
 
 std::string_view ServerCore::Date() {
   const time_t now = ::time(nullptr);
@@ -52,7 +36,7 @@ Connection::Connection(std::shared_ptr<ServerCore> core, int fd, const Address& 
 }
 
 Connection::~Connection() {
-  core_->GiveBuffer(std::move(in_));
+  core_->spare.Give(std::move(in_));
   unlink();
   --core_->count;
   core_->slot_free.Notify();
@@ -82,7 +66,7 @@ void Connection::Consume(size_t n) {
 }
 
 Task<Status> Connection::Fill() {
-  if (in_.capacity() == 0) in_ = core_->TakeBuffer();
+  if (in_.capacity() == 0) in_ = core_->spare.Take();
   in_.DropFront(std::exchange(at_, 0));
   for (;;) {
     const auto room = in_.Prepare(kReadSize);
@@ -93,10 +77,10 @@ Task<Status> Connection::Fill() {
       co_return Status{};
     }
     if (read.io != Io::kWouldBlock) co_return Dead(Code::kCancelled, "the client went away");
-    if (in_.empty() && idle_) core_->GiveBuffer(std::exchange(in_, Buffer{}));
+    if (in_.empty() && idle_) core_->spare.Give(std::exchange(in_, Buffer{}));
     co_await stream_.Readable();
     if (stream_.timed_out()) co_return Fail(Code::kDeadlineExceeded, "the client is too slow");
-    if (in_.capacity() == 0) in_ = core_->TakeBuffer();
+    if (in_.capacity() == 0) in_ = core_->spare.Take();
   }
 }
 

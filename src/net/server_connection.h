@@ -19,9 +19,7 @@ struct ServerCore {
   ServerCore(Loop& l, Handler h, const ServerOptions& o)
       : loop(l), handler(std::move(h)), options(o), slot_free(l), drained(l) {}
 
-  Buffer TakeBuffer();
-  void GiveBuffer(Buffer buffer);  ///< an idle connection holds none
-  std::string_view Date();         ///< for a head, of this second
+  std::string_view Date();  ///< for a head, of this second
 
   Loop& loop;
   const Handler handler;
@@ -32,9 +30,10 @@ struct ServerCore {
       connections;
   size_t count = 0;
   Event slot_free, drained;
+  SpareBuffers spare{1 << 20};    // to read into; an idle connection holds none
+  SpareBuffers bodies{16 << 20};  // of those large enough for their pages to cost
 
  private:
-  std::vector<Buffer> spare_;
   int64_t date_second_ = -1;
   std::string date_;
 };
@@ -58,6 +57,7 @@ class Connection final : public Exchange, public ConnectionHook {
   const Address& peer() const override { return peer_; }
   Loop& loop() override { return core_->loop; }
   Task<Result<Buffer>> ReadBody(size_t limit) override;
+  void TakeBack(Buffer body) override;
   Task<Status> Respond(ResponseHead head, std::string_view body) override;
   void WriteHead(ResponseHead head) override;
   Task<Status> Write(std::string_view bytes) override;

@@ -301,6 +301,11 @@ Status BodyReader::Impl::ReadFields() {
 void BodyReader::Impl::BuildChain(const ReadOptions& options) {
   Identity& id = out->identity;
   id.root = ChainRoot(options.salt, id.model);
+  size_t parts = 0;
+  for (const auto& lane : lanes) parts += lane.size();
+  const size_t blocks_max = text.size() / kChainBlockBytes + parts;
+  id.chain.reserve(blocks_max);
+  id.ends.reserve(blocks_max);
   bool user_seen = false;
   const auto add_lane = [&](Lane lane) {
     for (const Part& part : lanes[lane]) {
