@@ -31,7 +31,7 @@ struct ServerCore {
   size_t count = 0;
   Event slot_free, drained;
   SpareBuffers spare{1 << 20};    // to read into; an idle connection holds none
-  SpareBuffers bodies{16 << 20};  // of those large enough for their pages to cost
+  SpareBuffers bodies{32 << 20};  // of those large enough for their pages to cost
 
  private:
   int64_t date_second_ = -1;

@@ -22,13 +22,20 @@ uint64_t ChainRoot(uint64_t salt, std::string_view model) {
 
 void AppendPart(std::string_view part, Identity& identity) {
   uint64_t link = identity.HashAt(identity.size());
-  uint32_t end = identity.bytes();
-  for (size_t at = 0; at < part.size(); at += kChainBlockBytes) {
-    const std::string_view block = part.substr(at, kChainBlockBytes);
-    link = Mix64(link ^ Xxh3(block));
-    end += static_cast<uint32_t>(block.size());
-    identity.chain.push_back(link);
-    identity.ends.push_back(end);
+  const size_t first = identity.size();
+  const uint32_t begin = identity.bytes();
+  const size_t whole = part.size() / kChainBlockBytes;
+  const std::string_view rest = part.substr(whole * kChainBlockBytes);
+  const size_t count = whole + (rest.empty() ? 0 : 1);
+  identity.chain.resize(first + count);
+  identity.ends.resize(first + count);
+  uint64_t* const links = identity.chain.data() + first;
+  HashBlocks(part.data(), whole, links);
+  if (!rest.empty()) links[whole] = Xxh3(rest);
+  for (size_t i = 0; i < count; ++i) {
+    links[i] = link = Mix64(link ^ links[i]);
+    const size_t end = std::min((i + 1) * kChainBlockBytes, part.size());
+    identity.ends[first + i] = begin + static_cast<uint32_t>(end);
   }
 }
 

@@ -3,12 +3,10 @@
 #include <cstdint>
 #include <string_view>
 
+#include "prompt/block_hash.h"
 #include "prompt/identity.h"
 
 namespace hidane::prompt {
-
-/// Bytes of the canonical stream that one link of the chain covers.
-inline constexpr size_t kChainBlockBytes = 256;
 
 /// The chain's value before the first block.
 uint64_t ChainRoot(uint64_t salt, std::string_view model);
