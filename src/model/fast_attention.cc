@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "model/attention_tile.h"
 #include "model/row_attention.h"
 #include "model/vector_ops.h"
@@ -28,10 +29,6 @@ SoftmaxState& State(float* panel) {
 }
 float* Sums(float* panel) {
   return panel + sizeof(SoftmaxState) / sizeof(float);
-}
-
-uint64_t LowBits(uint32_t n) {
-  return n < 64 ? (uint64_t{1} << n) - 1 : ~uint64_t{0};
 }
 
 void Clear(float* panel, uint32_t head_dim) {

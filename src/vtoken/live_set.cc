@@ -4,14 +4,16 @@
 
 namespace hidane::vtoken {
 
-LiveSet::LiveSet(uint32_t block_size) : block_size_(block_size) {
+LiveSet::LiveSet(uint32_t block_size)
+    : block_size_(block_size),
+      shift_(std::has_single_bit(block_size) ? std::bit_width(block_size) - 1 : 32) {
   HIDANE_ASSERT(block_size >= 1 && block_size <= UINT16_MAX);
 }
 
 void LiveSet::AssignDense(uint32_t slots) {
   const uint32_t blocks = (slots + block_size_ - 1) / block_size_;
   words_.assign(slots / 64, ~uint64_t{0});
-  if (slots % 64 != 0) words_.push_back(~uint64_t{0} >> (64 - slots % 64));
+  if (slots % 64 != 0) words_.push_back(LowBits(slots % 64));
   words_.resize((uint64_t{blocks} * block_size_ + 63) / 64);
   occupancies_.assign(blocks, static_cast<uint16_t>(block_size_));
   if (slots % block_size_ != 0) {
@@ -25,11 +27,7 @@ void LiveSet::Append(uint32_t n) {
   const uint32_t blocks = (end + block_size_ - 1) / block_size_;
   words_.resize((uint64_t{blocks} * block_size_ + 63) / 64);
   occupancies_.resize(blocks);
-  for (uint32_t at = first; at < end;) {
-    const uint32_t width = std::min(64 - at % 64, end - at);
-    words_[at / 64] |= ~uint64_t{0} >> (64 - width) << at % 64;
-    at += width;
-  }
+  SetBits(words_, first, n);
   for (uint32_t at = first; at < end;) {
     const uint32_t width = std::min(block_size_ - at % block_size_, end - at);
     occupancies_[at / block_size_] += static_cast<uint16_t>(width);
@@ -54,7 +52,7 @@ bool LiveSet::Kill(uint32_t slot) {
   const uint64_t bit = uint64_t{1} << slot % 64;
   if ((words_[slot / 64] & bit) == 0) return false;
   words_[slot / 64] ^= bit;
-  --occupancies_[slot / block_size_];
+  --occupancies_[BlockOf(slot)];
   --count_;
   return true;
 }
@@ -64,27 +62,26 @@ bool LiveSet::Revive(uint32_t slot) {
   const uint64_t bit = uint64_t{1} << slot % 64;
   if ((words_[slot / 64] & bit) != 0) return false;
   words_[slot / 64] ^= bit;
-  ++occupancies_[slot / block_size_];
+  ++occupancies_[BlockOf(slot)];
   ++count_;
   return true;
 }
 
 void LiveSet::AddCountFirst(uint32_t n, std::span<uint32_t> sums) const {
-  if (block_size_ % 8 != 0 || 64 % block_size_ != 0) {
+  const uint32_t size = block_size_;
+  if (size != 8 && size != 16 && size != 32) {
     for (uint32_t b = 0; b < sums.size(); ++b) sums[b] += CountFirst(b, n);
     return;
   }
-  // Several blocks in a word, each of whole bytes: their counts come at once.
-  const uint32_t per_word = 64 / block_size_;
-  const uint64_t block = ~uint64_t{0} >> (64 - block_size_);
-  const uint64_t first = n == 0 ? 0 : ~uint64_t{0} >> (64 - n);
+  // Several blocks in a word: their counts come at once, each in its block's first byte.
   uint64_t mask = 0;
-  for (uint32_t i = 0; i < per_word; ++i) mask |= first << i * block_size_;
-  for (uint32_t b = 0; b < sums.size(); b += per_word) {
-    const uint64_t counts = ByteCounts(words_[b / per_word] & mask);
-    const uint32_t end = std::min<uint32_t>(per_word, static_cast<uint32_t>(sums.size()) - b);
-    for (uint32_t i = 0; i < end; ++i) {
-      sums[b + i] += static_cast<uint32_t>((counts >> i * block_size_ & block) * kBytes >> 56);
+  for (uint32_t at = 0; at < 64; at += size) mask |= LowBits(n) << at;
+  const auto blocks = static_cast<uint32_t>(sums.size());
+  for (uint32_t b = 0, w = 0; b < blocks; ++w) {
+    uint64_t counts = ByteCounts(words_[w] & mask);
+    for (uint32_t width = 8; width < size; width *= 2) counts += counts >> width;
+    for (const uint32_t end = std::min(b + 64 / size, blocks); b < end; ++b, counts >>= size) {
+      sums[b] += static_cast<uint8_t>(counts);
     }
   }
 }

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "base/bits.h"
+
 namespace hidane::vtoken {
 
 /// Which table slots of one unit hold a live token, and how many in each block.
@@ -70,19 +72,25 @@ class LiveSet {
     const uint32_t word = first / 64, shift = first % 64;
     uint64_t bits = words_[word] >> shift;
     if (shift + n > 64) bits |= words_[word + 1] << (64 - shift);
-    return bits & ~uint64_t{0} >> (64 - n);
+    return bits & LowBits(n);
   }
   template <bool kDead, class Fn>
   void ForEach(uint32_t first, uint32_t n, Fn&& fn) const {
     for (uint32_t at = first, end = first + n; at < end; at += 64) {
       const uint32_t width = std::min(64u, end - at);
       uint64_t bits = Bits(at, width);
-      if (kDead) bits = ~bits & ~uint64_t{0} >> (64 - width);
+      if (kDead) bits = ~bits & LowBits(width);
       for (; bits != 0; bits &= bits - 1) fn(at + static_cast<uint32_t>(std::countr_zero(bits)));
     }
   }
 
+  // Of a slot; a division costs as much as the rest of Kill.
+  uint32_t BlockOf(uint32_t slot) const {
+    return shift_ < 32 ? slot >> shift_ : slot / block_size_;
+  }
+
   uint32_t block_size_, slots_ = 0, count_ = 0;
+  uint32_t shift_;               // block_size_ = 1 << shift_, or 32
   std::vector<uint64_t> words_;  // whole blocks; bits past slots_ are 0
   std::vector<uint16_t> occupancies_;
 };

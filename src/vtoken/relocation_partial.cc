@@ -47,7 +47,7 @@ void RelocationPlanner::Drain(const PlanInput& input, uint64_t moves_max, Reloca
     }
   }
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return sums_[a] != sums_[b] ? sums_[a] < sums_[b] : a > b;
+    return keys_[a] != keys_[b] ? keys_[a] < keys_[b] : a > b;
   });
   plan.freed.clear();
   uint64_t moves = 0;
@@ -56,8 +56,9 @@ void RelocationPlanner::Drain(const PlanInput& input, uint64_t moves_max, Reloca
     const uint64_t slots = Spanned(input.units[0], b);
     const bool fits =
         std::all_of(holes.begin(), holes.end(), [&](uint64_t h) { return h >= slots; });
-    if (!fits || moves + sums_[b] > moves_max) break;
-    moves += sums_[b];
+    const uint32_t tokens = keys_[b] - 1;
+    if (!fits || moves + tokens > moves_max) break;
+    moves += tokens;
     for (uint64_t& h : holes) h -= slots;
     plan.freed.push_back(b);
   }

@@ -48,9 +48,9 @@ void RelocationPlanner::Decide(const PlanInput& input, RelocationPlan& plan) {
   const Top others = FindTop(stay - 1), all = FindTop(stay);
   const uint32_t first = plan.slots - (stay - 1) * size;
   // A full tail is a block like the others: the fullest stay, and in their order.
-  const Tail tail = first < size ? FindTail(input, others, all, first)
-                                 : Tail{.block = UINT32_MAX, .in_top = true, .kept = all.sum};
-  Split(tail.in_top ? all : others, tail.block, stay, plan);
+  const Tail tail = first < size ? FindTail(input, others, all, first) : Tail{UINT32_MAX, all.sum};
+  const bool in_top = tail.block >= plan.blocks ? first == size : keys_[tail.block] > all.threshold;
+  Split(in_top ? all : others, tail.block, stay, plan);
   plan.moves_bound = TokensOf(input) - tail.kept;
   plan.free_tail_bound = TokensOf(input) - all.sum;
 }
@@ -58,36 +58,44 @@ void RelocationPlanner::Decide(const PlanInput& input, RelocationPlan& plan) {
 void RelocationPlanner::MakeKeys(const PlanInput& input, uint32_t blocks) {
   const auto units = static_cast<uint32_t>(input.units.size());
   const uint32_t size = input.units[0].block_size();
-  sums_.assign(blocks, 0);
-  for (const LiveSet& unit : input.units) {
-    const uint16_t* const occupancy = unit.occupancies().data();
-    for (uint32_t b = 0; b < blocks; ++b) sums_[b] += occupancy[b];
-  }
   keys_.resize(blocks);
-  for (uint32_t b = 0; b < blocks; ++b) keys_[b] = sums_[b] + 1;
+  uint32_t* const keys = keys_.data();  // a local, as below: what is written can't alias it
+  const uint16_t* occupancy = input.units[0].occupancies().data();
+  for (uint32_t b = 0; b < blocks; ++b) keys[b] = occupancy[b] + 1u;
+  for (const LiveSet& unit : input.units.subspan(1)) {
+    occupancy = unit.occupancies().data();
+    for (uint32_t b = 0; b < blocks; ++b) keys[b] += occupancy[b];
+  }
   for (uint32_t b = 0; b < input.uses.size(); ++b) {
     const uint32_t whole = input.uses[b] == BlockUse::kPinned ? Spanned(input.units[0], b) : size;
-    if (input.uses[b] != BlockUse::kOwn && sums_[b] != units * whole) keys_[b] = 0;
+    if (input.uses[b] != BlockUse::kOwn && keys[b] != units * whole + 1) keys[b] = 0;
   }
   CountKeys(units * size + 2);
   keepers_ = blocks - histogram_[0];
 }
 
-// In four tables, since neighbors often have the same key and an addition would wait for the last.
+// In four tables where there are many, since neighbors often have the same key and an addition
+// would wait for the last.
 void RelocationPlanner::CountKeys(uint32_t range) {
-  counts_.assign(size_t{range} * 4, 0);
-  uint32_t* const c0 = counts_.data();
+  const uint32_t tables = keys_.size() < 4 * size_t{range} ? 1 : 4;
+  histogram_.assign(size_t{range} * tables, 0);
+  uint32_t* const c0 = histogram_.data();
+  if (tables == 1) {
+    for (const uint32_t key : keys_) ++c0[key];
+    return;
+  }
   uint32_t *const c1 = c0 + range, *const c2 = c1 + range, *const c3 = c2 + range;
   const size_t fours = keys_.size() / 4 * 4;
+  const uint32_t* const keys = keys_.data();
   for (size_t i = 0; i < fours; i += 4) {
-    ++c0[keys_[i]];
-    ++c1[keys_[i + 1]];
-    ++c2[keys_[i + 2]];
-    ++c3[keys_[i + 3]];
+    ++c0[keys[i]];
+    ++c1[keys[i + 1]];
+    ++c2[keys[i + 2]];
+    ++c3[keys[i + 3]];
   }
-  for (size_t i = fours; i < keys_.size(); ++i) ++c0[keys_[i]];
+  for (size_t i = fours; i < keys_.size(); ++i) ++c0[keys[i]];
+  for (size_t k = 0; k < range; ++k) c0[k] += c1[k] + c2[k] + c3[k];
   histogram_.resize(range);
-  for (size_t k = 0; k < range; ++k) histogram_[k] = c0[k] + c1[k] + c2[k] + c3[k];
 }
 
 RelocationPlanner::Top RelocationPlanner::FindTop(uint32_t n) const {
@@ -100,54 +108,51 @@ RelocationPlanner::Top RelocationPlanner::FindTop(uint32_t n) const {
   return top;
 }
 
+// With a tail t besides them the others keep others.sum tokens, or all.sum - o_t if t is one of
+// them: the smaller of the two.
 RelocationPlanner::Tail RelocationPlanner::FindTail(const PlanInput& input, const Top& others,
                                                     const Top& all, uint32_t first) {
-  const LiveSet& unit = input.units[0];
-  const uint32_t most = first * static_cast<uint32_t>(input.units.size());
-  firsts_.assign(sums_.size(), 0);
-  if (input.units.size() > 1) {  // a single unit asks only where the bound leaves it open
-    for (const LiveSet& u : input.units) u.AddCountFirst(first, firsts_);
-  }
-  Tail best{.block = static_cast<uint32_t>(sums_.size()), .kept = others.sum};  // a fresh one
+  const auto blocks = static_cast<uint32_t>(keys_.size());
+  firsts_.assign(blocks, 0);
+  for (const LiveSet& unit : input.units) unit.AddCountFirst(first, firsts_);
+  Tail best{blocks, others.sum};                         // a fresh one
   uint64_t bar = keepers_ < all.count ? others.sum : 0;  // to be reached; a fresh one loses a tie
-  uint32_t equal = others.threshold < histogram_.size() ? histogram_[others.threshold] : 0;
-  for (auto b = static_cast<uint32_t>(sums_.size()); b-- > 0;) {
-    const bool tied = keys_[b] == others.threshold && --equal < others.ties;
-    const bool in_top = tied || keys_[b] > others.threshold;
-    const uint64_t without = in_top ? all.sum - sums_[b] : others.sum;
-    if (without + std::min(sums_[b], most) < bar || keys_[b] == 0) continue;
-    if (UseOf(input, b) != BlockUse::kOwn && Spanned(unit, b) > first) continue;
-    if (input.units.size() == 1) firsts_[b] = unit.CountFirst(b, first);
-    const uint64_t kept = without + firsts_[b];
-    if (kept < bar) continue;
-    best = {.block = b, .in_top = in_top, .kept = kept};
+  for (uint32_t b = blocks; b-- > 0;) {
+    const uint64_t kept = std::min(others.sum, all.sum + 1 - keys_[b]) + firsts_[b];
+    if (kept < bar || keys_[b] == 0) continue;
+    if (UseOf(input, b) != BlockUse::kOwn && Spanned(input.units[0], b) > first) continue;
+    best = {b, kept};
     bar = kept + 1;
   }
   return best;
 }
 
-void RelocationPlanner::Split(const Top& top, uint32_t tail, uint32_t stay,
-                              RelocationPlan& plan) const {
+void RelocationPlanner::Split(const Top& top, uint32_t tail, uint32_t stay, RelocationPlan& plan) {
   plan.kept.resize(size_t{stay} + 1);  // one more, so that the loop may write before it knows
   plan.freed.resize(size_t{plan.blocks} + 1);
-  const uint32_t* const keys = keys_.data();  // locals: what is written below can't alias them
+  const bool old_tail = tail < plan.blocks;
+  if (old_tail) keys_[tail] = 0;  // not among the others
+  const uint32_t* const keys = keys_.data();
   uint32_t* const kept_at = plan.kept.data();
   uint32_t* const freed_at = plan.freed.data();
-  const uint32_t blocks = plan.blocks, threshold = top.threshold;
-  uint32_t kept = 0, freed = 0;
-  for (uint32_t b = 0, ties = top.ties; b < blocks; ++b) {
-    const bool tied = (keys[b] == threshold) & (ties > 0);
-    ties -= tied;
-    const bool stays = (tied | (keys[b] > threshold)) & (b != tail);
-    kept_at[kept] = freed_at[freed] = b;
-    kept += stays;
-    freed += !stays & (b != tail);
+  uint32_t kept = 0;
+  for (uint32_t b = 0, ties = top.ties; b < plan.blocks;) {
+    // `ties` blocks still stay by their index alone, so none of the next `ties` comes too late.
+    const uint32_t least = top.threshold + (ties == 0);
+    const uint32_t end = ties == 0 ? plan.blocks : std::min(plan.blocks, b + ties);
+    uint32_t tied = 0;
+    for (; b < end; ++b) {
+      kept_at[kept] = freed_at[b - kept] = b;
+      kept += keys[b] >= least;
+      tied += keys[b] == top.threshold;
+    }
+    ties -= std::min(ties, tied);
   }
-  const uint32_t last = tail < plan.blocks ? 1 : 0;
-  for (uint32_t b = plan.blocks; kept + last < stay; ++b) plan.kept[kept++] = b;
-  if (last > 0) plan.kept[kept] = tail;
-  plan.kept.resize(stay);
-  plan.freed.resize(freed);
+  plan.kept.resize(kept);
+  plan.freed.resize(plan.blocks - kept);
+  if (old_tail) plan.freed.erase(std::lower_bound(plan.freed.begin(), plan.freed.end(), tail));
+  for (uint32_t b = plan.blocks; plan.kept.size() + old_tail < stay; ++b) plan.kept.push_back(b);
+  if (old_tail) plan.kept.push_back(tail);
   // Kept blocks ascend but for the tail, so the last two tell.
   const uint32_t before = stay > 1 ? plan.kept[stay - 2] + 1 : 0;
   plan.keeps_order = stay == 0 || (plan.kept.back() + 1 == stay && before + 1 == stay);
@@ -155,14 +160,16 @@ void RelocationPlanner::Split(const Top& top, uint32_t tail, uint32_t stay,
 
 void RelocationPlanner::MarkKept(const RelocationPlan& plan, uint32_t size) {
   keep_.assign((size_t{plan.blocks} * size + 63) / 64, 0);
+  const bool within_words = 64 % size == 0;
+  const uint64_t whole = LowBits(size);
+  uint64_t* const words = keep_.data();
   for (uint32_t i = 0; i < plan.kept.size(); ++i) {
-    const uint32_t b = plan.kept[i];
-    if (b >= plan.blocks) continue;
-    const uint32_t end = b * size + std::min(size, plan.slots - i * size);
-    for (uint32_t at = b * size; at < end;) {
-      const uint32_t width = std::min(64 - at % 64, end - at);
-      keep_[at / 64] |= ~uint64_t{0} >> (64 - width) << at % 64;
-      at += width;
+    const uint32_t first = plan.kept[i] * size, n = std::min(size, plan.slots - i * size);
+    if (plan.kept[i] >= plan.blocks) continue;
+    if (within_words && n == size) {
+      words[first / 64] |= whole << first % 64;
+    } else {
+      SetBits(keep_, first, n);
     }
   }
 }

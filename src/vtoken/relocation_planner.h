@@ -86,26 +86,24 @@ class RelocationPlanner {
   };
   struct Tail {
     uint32_t block = 0;  // == blocks: a fresh one
-    bool in_top = false;
-    uint64_t kept = 0;  // tokens that need not move
+    uint64_t kept = 0;   // tokens that need not move
   };
 
   void MakeKeys(const PlanInput& input, uint32_t blocks);
   void CountKeys(uint32_t range);
   Top FindTop(uint32_t n) const;
   Tail FindTail(const PlanInput& input, const Top& others, const Top& all, uint32_t first);
-  void Split(const Top& top, uint32_t tail, uint32_t kept, RelocationPlan& plan) const;
+  void Split(const Top& top, uint32_t tail, uint32_t stay, RelocationPlan& plan);
   void Drain(const PlanInput& input, uint64_t moves_max, RelocationPlan& plan);
   void EmitPartial(const PlanInput& input, RelocationPlan& plan) const;
   void MarkKept(const RelocationPlan& plan, uint32_t size);
   SlotMove* EmitUnit(const LiveSet& live, uint32_t unit, const RelocationPlan& plan,
                      SlotMove* from) const;
 
-  std::vector<uint32_t> sums_;  // [blocks] occupancy, summed over units
-  std::vector<uint32_t> keys_;  // [blocks] occupancy + 1, or 0 where it can't stay as a full block
+  // [blocks] occupancy, summed over units, + 1; or 0 where it can't stay as a full block
+  std::vector<uint32_t> keys_;
   std::vector<uint32_t> histogram_;  // of keys_
   std::vector<uint32_t> firsts_;     // [blocks] popcount of the first slots, summed over units
-  std::vector<uint32_t> counts_;     // scratch of CountKeys
   std::vector<uint64_t> keep_;       // bit per slot: in a kept block, below the active length
   uint32_t keepers_ = 0;             // keys that are not 0
 };
