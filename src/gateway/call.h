@@ -37,7 +37,7 @@ class Call {
   net::RequestHead HeadForEngine();
   net::Task<Status> Relay(net::ClientStream& engine, net::ResponseHead answer);
   net::ResponseHead HeadForClient(const net::ResponseHead& answer);
-  net::Task<Status> Pass(std::string_view bytes);
+  std::string_view Watched(std::string_view bytes);
   net::Task<Status> BreakOff(Error error);
 
   // What the router learns.

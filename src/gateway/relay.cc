@@ -111,10 +111,17 @@ net::Task<Status> Call::Relay(net::ClientStream& engine, net::ResponseHead answe
   OnFirstByte();
   net::ResponseHead head = HeadForClient(answer);
   exchange_.WriteHead(std::move(head));
+  std::string_view last;
   while (some && !some->empty()) {
     silence_.Disarm();  // while the client is the slow one
-    Status passed = co_await Pass(*some);
-    if (!passed) co_return passed;
+    const std::string_view bytes = Watched(*some);
+    if (engine.ended() && !(events_ && events_->holds())) {
+      last = bytes;  // goes out with the end in one write
+      break;
+    }
+    Status written = co_await exchange_.Write(bytes);
+    gone_ |= !written;
+    if (!written) co_return written;
     silence_.Arm(idle);
     some = co_await engine.ReadSome();
   }
@@ -125,18 +132,16 @@ net::Task<Status> Call::Relay(net::ClientStream& engine, net::ResponseHead answe
     End(routing::End::kFault);
     co_return co_await BreakOff(std::move(some).error());
   }
-  if (events_) {
-    Status rest = co_await exchange_.Write(events_->Finish());
-    if (!rest) co_return rest;
-  }
+  if (events_ && events_->holds()) last = events_->Finish();
   const auto usage = events_ ? events_->usage() : tail_.Finish();
   if (usage) OnUsage(*usage);
   End(http_status_ >= 500 ? routing::End::kFault : routing::End::kComplete);
   context().metrics.answered.Add();
-  co_return co_await exchange_.Finish();
+  co_return co_await exchange_.Finish(last);
 }
 
-net::Task<Status> Call::Pass(std::string_view bytes) {
+/// What of an answer's bytes goes to the client.
+std::string_view Call::Watched(std::string_view bytes) {
   if (events_) {
     bytes = events_->Feed(bytes);
     const TimePoint now = context().clock.Now();
@@ -148,9 +153,7 @@ net::Task<Status> Call::Pass(std::string_view bytes) {
   } else {
     tail_.Feed(bytes);
   }
-  Status written = co_await exchange_.Write(bytes);
-  if (!written) gone_ = true;
-  co_return written;
+  return bytes;
 }
 
 net::Task<Status> Call::BreakOff(Error error) {

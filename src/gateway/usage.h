@@ -32,7 +32,8 @@ class UsageFilter {
   std::string_view Finish();
 
   const std::optional<Usage>& usage() const { return usage_; }
-  bool mid_event() const { return unread_; }  ///< part of an unfinished event has gone out
+  bool holds() const { return !held_.empty(); }  ///< Finish has something to send
+  bool mid_event() const { return unread_; }     ///< part of an unfinished event has gone out
 
  private:
   class Pass;

@@ -65,6 +65,9 @@ ClientStream::~ClientStream() = default;
 Failure ClientStream::failure() const {
   return impl_->failure;
 }
+bool ClientStream::ended() const {
+  return impl_->done;
+}
 bool ClientStream::reused() const {
   return impl_->reused;
 }
@@ -109,30 +112,21 @@ Task<Status> ClientStream::Impl::Connect() {
 }
 
 Task<Status> ClientStream::Impl::WriteAll(std::span<iovec> pieces) {
-  while (!pieces.empty()) {
-    const IoResult write = upstream->stream.Write(pieces);
-    if (write.io == Io::kDone) {
-      size_t n = write.n;
-      while (!pieces.empty() && n >= pieces.front().iov_len) {
-        n -= pieces.front().iov_len;
-        pieces = pieces.subspan(1);
-      }
-      if (pieces.empty()) break;
-      pieces.front().iov_base = static_cast<char*>(pieces.front().iov_base) + n;
-      pieces.front().iov_len -= n;
-    } else if (write.io == Io::kWouldBlock) {
-      SetDeadline(timeouts.send_stall);
-      co_await upstream->stream.Writable();
-      if (upstream->stream.timed_out()) co_return Timeout("takes no more of the request");
-      upstream->stream.ClearDeadline();
-      if (aborted) co_return Ended();
-      send_broken = upstream->stream.has_news();  // an early answer: the rest is not wanted
-      if (send_broken) break;
-    } else {
+  for (;;) {
+    const Io io = upstream->stream.WriteMost(pieces);
+    if (io == Io::kDone) break;
+    if (io != Io::kWouldBlock) {
       if (aborted) co_return Ended();
       send_broken = true;  // its answer may lie in our buffers all the same
       break;
     }
+    SetDeadline(timeouts.send_stall);
+    co_await upstream->stream.Writable();
+    if (upstream->stream.timed_out()) co_return Timeout("takes no more of the request");
+    upstream->stream.ClearDeadline();
+    if (aborted) co_return Ended();
+    send_broken = upstream->stream.has_news();  // an early answer: the rest is not wanted
+    if (send_broken) break;
   }
   co_return Status{};
 }
@@ -150,7 +144,9 @@ Task<Status> ClientStream::Impl::SendBody(std::span<const std::string_view> body
     }
     pieces[count++] = Piece(piece);
   }
-  co_return co_await WriteAll({pieces.data(), count});
+  std::span<iovec> rest(pieces.data(), count);
+  if (upstream->stream.WriteMost(rest) == Io::kDone) co_return Status{};
+  co_return co_await WriteAll(rest);
 }
 
 Task<Status> ClientStream::Send(Address address, RequestHead head,

@@ -92,6 +92,8 @@ class ClientStream {
   /// The next bytes of the body as they come, framing taken off, at most 64 KiB; empty at the
   /// proper end. The view holds until the next call. kDataLoss when the answer breaks off.
   Task<Result<std::string_view>> ReadSome();
+  /// The body has come to its proper end: what ReadSome gave last was the last of it.
+  bool ended() const;
   /// The rest of the body. kTooLarge over `limit` bytes.
   Task<Result<Buffer>> ReadAll(size_t limit);
 

@@ -5,6 +5,9 @@
 namespace hidane::net {
 namespace {
 
+constexpr size_t kUsualBytes = 512;
+constexpr size_t kUsualFields = 16;
+
 char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
 }
@@ -20,6 +23,10 @@ bool EqualsNoCase(std::string_view a, std::string_view b) {
 }
 
 void Headers::Add(std::string_view name, std::string_view value) {
+  if (fields_.capacity() == 0) {  // one allocation each serves most heads
+    bytes_.reserve(kUsualBytes);
+    fields_.reserve(kUsualFields);
+  }
   Field field{};
   field.name = static_cast<uint32_t>(bytes_.size());
   field.name_size = static_cast<uint32_t>(name.size());

@@ -29,7 +29,8 @@ Task<Status> Connection::Respond(ResponseHead head, std::string_view body) {
   AppendHead(head, body.size());
   answer_ = Answer::kDone;
   Pieces pieces{Piece(out_), Piece(body)};
-  const Status sent = co_await WriteAll(pieces, no_body_ || body.empty() ? 1 : 2);
+  const size_t count = no_body_ || body.empty() ? 1 : 2;
+  const Status sent = co_await WriteAll({pieces.data(), count});
   out_.clear();
   co_return sent;
 }
@@ -41,23 +42,23 @@ void Connection::WriteHead(ResponseHead head) {
 }
 
 Task<Status> Connection::Write(std::string_view bytes) {
-  if (bytes.empty()) co_return Status{};
-  co_return co_await WriteBody(bytes, false);
+  return WriteBody(bytes, false);
 }
 
 Task<Status> Connection::Flush() {
   if (out_.empty()) co_return Status{};
   Pieces pieces{Piece(out_)};
-  const Status sent = co_await WriteAll(pieces, 1);
+  const Status sent = co_await WriteAll({pieces.data(), 1});
   out_.clear();
   co_return sent;
 }
 
 Task<Status> Connection::Finish(std::string_view last) {
-  co_return co_await WriteBody(last, true);
+  return WriteBody(last, true);
 }
 
 Task<Status> Connection::WriteBody(std::string_view bytes, bool last) {
+  if (bytes.empty() && !last) co_return Status{};
   if (answer_ != Answer::kStreaming) co_return Fail(Code::kInternal, "no answer is open");
   if (dead_) co_return Fail(Code::kCancelled, "the client went away");
   if (out_framing_.framing == Framing::kLength && !no_body_) {
@@ -82,7 +83,9 @@ Task<Status> Connection::WriteBody(std::string_view bytes, bool last) {
   for (const std::string_view piece : {std::string_view(out_), bytes, tail}) {
     if (!piece.empty()) pieces[count++] = Piece(piece);
   }
-  const Status sent = co_await WriteAll(pieces, count);
+  std::span<iovec> rest(pieces.data(), count);
+  Status sent;
+  if (stream_.WriteMost(rest) != Io::kDone) sent = co_await WriteAll(rest);
   out_.clear();
   co_return sent;
 }
@@ -97,28 +100,18 @@ iovec Connection::Piece(std::string_view bytes) {
   return {const_cast<char*>(bytes.data()), bytes.size()};
 }
 
-Task<Status> Connection::WriteAll(Pieces pieces, size_t count) {
-  iovec* next = pieces.data();
-  iovec* const end = next + count;
+Task<Status> Connection::WriteAll(std::span<iovec> pieces) {
   bool waited = false;
-  while (next != end) {
-    const IoResult write = stream_.Write({next, end});
-    if (write.io == Io::kDone) {
-      size_t n = write.n;
-      while (next != end && n >= next->iov_len) n -= next++->iov_len;
-      if (next == end) break;
-      next->iov_base = static_cast<char*>(next->iov_base) + n;
-      next->iov_len -= n;
-    } else if (write.io == Io::kWouldBlock) {
-      stream_.SetDeadline(core_->options.write_stall);
-      waited = true;
-      co_await stream_.Writable();
-      if (stream_.timed_out()) {
-        stream_.Reset();  // what the kernel holds for it is freed too
-        co_return Dead(Code::kDeadlineExceeded, "the client takes nothing");
-      }
-    } else {
-      co_return Dead(Code::kCancelled, "the client went away");
+  for (;;) {
+    const Io io = stream_.WriteMost(pieces);
+    if (io == Io::kDone) break;
+    if (io != Io::kWouldBlock) co_return Dead(Code::kCancelled, "the client went away");
+    stream_.SetDeadline(core_->options.write_stall);
+    waited = true;
+    co_await stream_.Writable();
+    if (stream_.timed_out()) {
+      stream_.Reset();  // what the kernel holds for it is freed too
+      co_return Dead(Code::kDeadlineExceeded, "the client takes nothing");
     }
   }
   if (waited) stream_.ClearDeadline();

@@ -24,7 +24,7 @@ Task<Result<Buffer>> Connection::ReadBody(size_t limit) {
   if (head_.body_size.value_or(0) > limit) {
     status = TooLarge(limit);
   } else {
-    status = co_await SendContinue();
+    if (!continue_sent_) status = co_await SendContinue();
     stream_.SetDeadline(core_->options.body_window);
     if (status && meta_.framing == Framing::kLength) status = co_await ReadLength(body);
     if (status && meta_.framing == Framing::kChunked) status = co_await ReadChunked(body, limit);
@@ -43,7 +43,7 @@ Task<Status> Connection::SendContinue() {
   if (std::exchange(continue_sent_, true) || !unread().empty()) co_return Status{};
   constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   Pieces pieces{Piece(kContinue)};
-  co_return co_await WriteAll(pieces, 1);
+  co_return co_await WriteAll({pieces.data(), 1});
 }
 
 Task<Status> Connection::ReadLength(Buffer& body) {

@@ -90,7 +90,7 @@ class Connection final : public Exchange, public ConnectionHook {
 
   void AppendHead(const ResponseHead& head, std::optional<uint64_t> size);
   static iovec Piece(std::string_view bytes);
-  Task<Status> WriteAll(Pieces pieces, size_t count);
+  Task<Status> WriteAll(std::span<iovec> pieces);  // which live until it returns
   Task<Status> WriteBody(std::string_view bytes, bool last);
   Status Dead(Code code, std::string_view what);
   std::string_view unread() const { return in_.view().substr(at_); }

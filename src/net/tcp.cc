@@ -65,6 +65,21 @@ IoResult TcpStream::Write(std::span<const iovec> pieces) {
   }
 }
 
+Io TcpStream::WriteMost(std::span<iovec>& pieces) {
+  while (!pieces.empty()) {
+    IoResult write = Write(pieces);
+    if (write.io != Io::kDone) return write.io;
+    while (!pieces.empty() && write.n >= pieces.front().iov_len) {
+      write.n -= pieces.front().iov_len;
+      pieces = pieces.subspan(1);
+    }
+    if (pieces.empty()) break;
+    pieces.front().iov_base = static_cast<char*>(pieces.front().iov_base) + write.n;
+    pieces.front().iov_len -= write.n;
+  }
+  return Io::kDone;
+}
+
 void TcpStream::SetDeadline(Duration after) {
   timed_out_ = false;
   reactor_.Arm(*this, after);

@@ -28,6 +28,8 @@ class TcpStream final : Watch, TimerWheel::Timer, ReadyNode {
 
   IoResult Read(std::span<char> into);
   IoResult Write(std::span<const iovec> pieces);  ///< REQUIRES: at most 64 pieces
+  /// Writes until all is written, kDone, or no more can be. `pieces` becomes what is left.
+  Io WriteMost(std::span<iovec>& pieces);
 
   /// `co_await stream.Readable();` goes on when Read may have news, the deadline has passed or the
   /// stream was closed. One waiter each.
