@@ -44,6 +44,21 @@ TEST(EngineSpeedTest, LearnsWhatResidentsCostADecodeStep) {
   }
 }
 
+// Two terms that explain the same answers: one that can fall no further must not hold the other up.
+TEST(EngineSpeedTest, RecoversFromSlowStepsThoughItSeesOnlySmallContextsAfterwards) {
+  EngineSpeed speed(10'000);
+  Rng rng(1);
+  for (int i = 0; i < 20; ++i) speed.ObserveStep(150'000 + rng.Below(100'000), 0.08);
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t k = 27'000 * (1 + rng.Below(3));
+    speed.ObserveStep(k, TrueStep(static_cast<double>(k)));
+  }
+  for (const uint64_t k : {27'000u, 81'000u, 170'000u}) {
+    const double truth = TrueStep(static_cast<double>(k));
+    EXPECT_NEAR(speed.StepSeconds(k), truth, 0.3 * truth) << k;
+  }
+}
+
 TEST(EngineSpeedTest, AnOutlierMovesItLittleAndNonsenseNotAtAll) {
   EngineSpeed speed(10'000);
   for (int i = 0; i < 100; ++i) speed.ObservePrefill(4'000, 0, 2);

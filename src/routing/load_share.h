@@ -25,6 +25,7 @@ class LoadShare {
   /// The share that `count` has at least, two standard errors below its mean.
   double LowerShare(const Count& count) const;
   double Share(const Count& count) const;
+  double Total() const { return Value(total_); }  ///< requests counted of all, faded
 
  private:
   double halflife_s_;

@@ -45,6 +45,10 @@ class PlacementTable {
   std::span<const WorkerId> Homes(uint64_t k1) const;
   /// A home that no request has been sent to yet, so that it is cold; nullptr when all are warm.
   const WorkerId* ColdHome(uint64_t k1) const;
+  /// Its load is worth a second home to choose from, and memory is to spare somewhere.
+  bool WantsChoice(uint64_t k1) const;
+  /// Tokens that may be assigned where extra homes are given for nothing but choice.
+  uint64_t SpareLimit(const Account& account) const;
   /// Another gateway made it a home, and has warmed it.
   bool WarmedElsewhere(uint64_t k1, const Member& member) const;
 
@@ -138,6 +142,7 @@ class PlacementTable {
   LoadShare load_;
   InUse in_use_;
   double prefill_tokens_per_s_;
+  uint64_t spare_tokens_ = UINT64_MAX;  // most that any worker has under its spare limit, of late
   TimePoint next_rebalance_{};
   TimePoint last_change_{};  // of a first home, here or told
 };

@@ -317,5 +317,19 @@ TEST(PlacementTest, AJoinTakesItsPartAndMovesNothingElse) {
   EXPECT_NEAR(static_cast<double>(moved), kPrefixes / (kWorkers + 1.0), 60);
 }
 
+// Whether the first of `prefixes` that four workers are asked for in turn wants a second home.
+bool FirstWantsChoice(uint32_t prefixes, uint32_t tokens) {
+  Table table{Params{}};
+  for (uint32_t w = 0; w < 4; ++w) table->PutWorker(MakeMember(w, 100'000));
+  for (uint32_t i = 0; i < 2 * prefixes; ++i) See(table, 1 + i % prefixes, tokens, 0.1 * i);
+  return table->WantsChoice(1);
+}
+
+TEST(PlacementTest, WantsASecondHomeForATenthOfAWorkersLoadWhileMemoryIsToSpare) {
+  EXPECT_TRUE(FirstWantsChoice(20, 3'000));
+  EXPECT_FALSE(FirstWantsChoice(60, 1'000)) << "a fifteenth of a worker's load";
+  EXPECT_FALSE(FirstWantsChoice(20, 16'000)) << "four fifths of the memory";
+}
+
 }  // namespace
 }  // namespace hidane::routing

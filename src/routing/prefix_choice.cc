@@ -7,9 +7,17 @@
 namespace hidane::routing {
 namespace {
 
-// What the choice costs this request and the ones behind it.
-double CostOf(const Candidate& c) {
-  return c.ttft.total() + c.ttft.prefill + c.decode_s;
+// What the choice costs this request and the ones behind it. The prefill counts again, more where
+// much was computed of late, in proportion to `usual_s`, the mean of those compared.
+double CostOf(const Candidate& c, double usual_s) {
+  const double again = usual_s > 0 ? std::max(1.0, c.recent_prefill_s / usual_s) : 1;
+  return c.ttft.total() + again * c.ttft.prefill + c.decode_s;
+}
+
+double UsualPrefill(const std::vector<Candidate>& considered) {
+  double sum = 0;
+  for (const Candidate& c : considered) sum += c.recent_prefill_s;
+  return sum / static_cast<double>(considered.size());
 }
 
 }  // namespace
@@ -116,6 +124,10 @@ Choice PrefixChoice::Balance(std::vector<Candidate>& considered) const {
       return {FindWorker(workers_, *cold), Rule::kPlaced};
     }
   }
+  if (WorkerState* const second = everywhere_ ? nullptr : SecondHome(); second != nullptr) {
+    Consider(second, considered);
+    return {second, Rule::kPlaced};
+  }
   ConsiderHomes(considered);
   if (!everywhere_ && considered.empty()) return Flee(considered);
   ConsiderSpare(considered);
@@ -123,6 +135,26 @@ Choice PrefixChoice::Balance(std::vector<Candidate>& considered) const {
   Choice best = Cheapest(considered);
   if (homes_.size() == 1 && best.worker->spec.id == homes_.front()) best.rule = Rule::kHome;
   return best;
+}
+
+// A cold prefill, so in a quiet moment: the home holds the prefix, and the new one, the least
+// filled of those that may be, has nothing to compute.
+WorkerState* PrefixChoice::SecondHome() const {
+  if (!table_.WantsChoice(query_.prompt.k1())) return nullptr;
+  const WorkerState* const home = FindWorker(workers_, homes_.front());
+  if (home == nullptr || !query_.MayTake(*home)) return nullptr;
+  const double recompute_s = home->speed.PrefillSeconds(query_.k1_tokens, 0);
+  const bool warm = home->index.Find(query_.prompt).blocks > 0 || WarmedElsewhere(*home) > 0;
+  if (!warm || home->ledger.wait_s(query_.now) > recompute_s / 2) return nullptr;
+  const auto need = [&](const Account& a) { return Needed(a, 0); };
+  const auto may = [&](const Account& a, uint64_t tokens) {
+    if (IsHome(a.member.id) || !a.member.takes_new || a.told_s(query_.now) > 0) return false;
+    const WorkerState* const w = FindWorker(workers_, a.member.id);
+    return a.assigned() + tokens <= table_.SpareLimit(a) && query_.MayTake(*w) &&
+           w->ledger.unanswered() == 0;
+  };
+  const Accounts::Filled best = accounts_.LeastFilled(1, need, may);
+  return best.empty() ? nullptr : FindWorker(workers_, best.front().second->member.id);
 }
 
 // Every home is out. The refuge is the same for all requests of the prefix.
@@ -232,9 +264,9 @@ void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
 Choice PrefixChoice::Cheapest(const std::vector<Candidate>& considered,
                               const WorkerState* stays) const {
   constexpr double kMovePrefills = 3;
-  const auto cost = [stays](const Candidate& c) {
+  const auto cost = [stays, usual_s = UsualPrefill(considered)](const Candidate& c) {
     const bool moves = stays != nullptr && c.worker != stays->spec.id;
-    return CostOf(c) + (moves ? kMovePrefills * c.ttft.prefill : 0);
+    return CostOf(c, usual_s) + (moves ? kMovePrefills * c.ttft.prefill : 0);
   };
   const Candidate least = std::ranges::min(considered, {}, cost);
   const double near = params_.near_tie_s + params_.near_tie_share * least.ttft.prefill;

@@ -37,6 +37,7 @@ class PrefixChoice {
   Choice Emptier(const Conversations::Talk& talk, const WorkerState& last,
                  std::vector<Candidate>& considered) const;
   Choice Balance(std::vector<Candidate>& considered) const;
+  WorkerState* SecondHome() const;
   Choice Flee(std::vector<Candidate>& considered) const;
 
   bool Consider(const WorkerState* worker, std::vector<Candidate>& considered) const;

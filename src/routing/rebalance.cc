@@ -230,12 +230,33 @@ void PlacementTable::GiveSpare() {
   std::ranges::partial_sort(by_gain, best, std::greater{},
                             [this](const Entry* e) { return GainPerToken(e->second); });
   for (auto at = by_gain.begin(); at != best; ++at) {
-    const auto mark = [this](const Account& a) {
-      const double spare = params_.spare_mark * static_cast<double>(a.member.capacity_tokens);
-      return std::min(static_cast<uint64_t>(spare), accounts_.Limit(a));
-    };
-    if (Account* const next = NextHome(**at, mark)) Grow(**at, *next);
+    const auto limit = [this](const Account& a) { return SpareLimit(a); };
+    if (Account* const next = NextHome(**at, limit)) Grow(**at, *next);
   }
+  spare_tokens_ = 0;
+  for (const Account& a : accounts_) {
+    const uint64_t limit = SpareLimit(a);
+    spare_tokens_ = std::max(spare_tokens_, limit - std::min(limit, a.assigned()));
+  }
+}
+
+uint64_t PlacementTable::SpareLimit(const Account& account) const {
+  const double spare = params_.spare_mark * static_cast<double>(account.member.capacity_tokens);
+  return std::min(static_cast<uint64_t>(spare), accounts_.Limit(account));
+}
+
+// Of two homes the one with the shorter queue: that is most of what choice can give, where the
+// prefix is a part of its worker's load that one feels.
+bool PlacementTable::WantsChoice(uint64_t k1) const {
+  constexpr double kPartOfWorker = 0.1;
+  constexpr double kRequestsMin = 0.5;  // one, faded
+  const Prefix* const prefix = prefixes_.Find(k1);
+  if (params_.silent_peers || prefix == nullptr || prefix->homes.size() != 1) return false;
+  const auto workers = static_cast<double>(accounts_.size());
+  if (load_.Total() <= workers) return false;  // too few to tell
+  const double part = load_.Share(prefix->load) * workers;
+  return prefix->tokens <= spare_tokens_ && part >= kPartOfWorker &&
+         load_.Value(prefix->load) >= kRequestsMin;
 }
 
 }  // namespace hidane::routing
