@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include "model/model.h"
 #include "serve/serve.h"
 #include "text/text.h"
+#include "vtoken/policy.h"
 
 namespace hidane::cli {
 namespace {
@@ -153,8 +155,9 @@ void AddEngine(CLI::App& app, Exit& exit) {
       ->check(CLI::Range(1u, 1'000'000u));
   command->add_option(
       "--kv-policy", o.engine.kv_policy.name,
-      "Eviction from the KV cache: none, or a policy's name (docs/vtoken.md). A "
-      "request may bring its own: \"kv_policy\": {\"name\": \"h2o\", \"budget\": 512}");
+      fmt::format("Eviction from the KV cache: none, or one of {} (docs/vtoken.md). A request may "
+                  "bring its own: \"kv_policy\": {{\"name\": \"h2o\", \"budget\": 512}}",
+                  fmt::join(vtoken::PolicyNames(), ", ")));
   command
       ->add_option("--kv-budget", o.engine.kv_policy.budget,
                    "Tokens that stay of each request at most; 0 = no limit")

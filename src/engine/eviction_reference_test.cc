@@ -13,6 +13,7 @@
 
 #include "base/rng.h"
 #include "engine/evictor.h"
+#include "engine/policy_params.h"
 #include "model/tiny_model.h"
 
 /// What a model computes after evictions, against two references that know no evictions:
@@ -288,14 +289,7 @@ TEST_P(EvictionReference, AShortageWinsMaskedBlocksBack) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EvictionReference,
-                         testing::Values("random", "streaming-llm", "h2o", "scissorhands", "snapkv",
-                                         "tova", "keydiff", "r-kv"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, EvictionReference, testing::ValuesIn(EveryPolicy()), PolicyTestName);
 
 }  // namespace
 }  // namespace hidane::engine

@@ -11,6 +11,7 @@
 #include "engine/engine_harness.h"
 #include "engine/fake_bench.h"
 #include "engine/kv_policy.h"
+#include "engine/policy_params.h"
 
 /// Eviction in the whole engine, over a model whose every token depends on which tokens it still
 /// has, and in which order their slots lie.
@@ -91,14 +92,7 @@ TEST_P(EvictionPolicy, TheSameTokensAloneInABatchChunkedColdWarmAndUnderPressure
   EXPECT_EQ(WaitUntilIdle(*tight).kv_blocks_free, 140u);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EvictionPolicy,
-                         testing::Values("random", "streaming-llm", "h2o", "scissorhands", "snapkv",
-                                         "tova", "keydiff", "r-kv"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(All, EvictionPolicy, testing::ValuesIn(EveryPolicy()), PolicyTestName);
 
 TEST(Eviction, WhoeverHasNoPolicyIsUnharmed) {
   auto with = Sixteen("h2o");

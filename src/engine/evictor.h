@@ -43,6 +43,8 @@ class Evictor {
   sched::StepPlan Plan();
   /// Sequences that evict in masked or lazy mode give back the blocks that their dead slots hold,
   /// but those whose tokens would have to be copied to blocks that nobody has. False: none did.
+  /// All of them, not as many as are lacking: pressure seldom comes alone, dead slots are read (or
+  /// skipped) at a cost until then, and nobody's answer hangs on who else was in the line.
   bool Reclaim();
   void Save(std::span<const SeqId> preempted);
   void Restore(std::span<const SeqId> admitted);

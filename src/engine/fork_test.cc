@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/engine_harness.h"
 #include "engine/fake_bench.h"
+#include "engine/policy_params.h"
 
 /// Several choices of a request, in the whole engine, over a model whose every token depends on
 /// which tokens it has, and in which order their slots lie.
@@ -83,15 +84,15 @@ TEST_P(Forks, EachChoiceIsWhatARequestWithItsSeedAnswers) {
   }
 }
 
-// All but random, whose victims are drawn from the request's seed.
-INSTANTIATE_TEST_SUITE_P(All, Forks,
-                         testing::Values("none", "streaming-llm", "h2o", "scissorhands", "snapkv",
-                                         "tova", "keydiff", "r-kv"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+/// None too, but not random, whose victims are drawn from the request's seed.
+std::vector<std::string> PoliciesWithoutChance() {
+  std::vector<std::string> names = EveryPolicy();
+  std::erase(names, "random");
+  names.emplace_back("none");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Forks, testing::ValuesIn(PoliciesWithoutChance()), PolicyTestName);
 
 // With memory for all, for they win it back when others need it.
 TEST(Fork, DeadSlotsThatStayAreForkedToo) {
