@@ -37,6 +37,17 @@ void GatherTile(const std::byte* base, const KvLayout& layout, std::span<const B
   std::fill_n(out, size_t{kTileSlots - n} * layout.head_dim, T{0});
 }
 
+/// Where those rows lie, of f32.
+inline void PointToTile(const std::byte* base, const KvLayout& layout,
+                        std::span<const BlockId> table, uint32_t kv_head, uint32_t first,
+                        uint32_t n, const float** rows) {
+  for (uint32_t slot = first; slot < first + n; ++slot) {
+    const BlockId block = table[slot / layout.block_size];
+    *rows++ = reinterpret_cast<const float*>(
+        base + layout.RowOffset(block.value(), kv_head, slot % layout.block_size));
+  }
+}
+
 /// Asks for the rows that GatherTile will read next.
 inline void PrefetchTile(const std::byte* base, const KvLayout& layout,
                          std::span<const BlockId> table, uint32_t kv_head, uint32_t first,

@@ -65,7 +65,7 @@ struct FastAttention<T>::Work {
   T* queries;                   ///< panels as a right operand
   float* total;                 ///< panels of state and sums
   float* cut;                   ///< likewise, of the current cut
-  T *keys, *values, *values_t;  ///< a tile
+  T *keys, *values, *values_t;  ///< a tile, of bf16
   float* scores;                ///< [64][16]
   T* probs;                     ///< a right operand
   float* rows;                  ///< [16][D]
@@ -87,6 +87,14 @@ struct FastAttention<T>::Work {
     values_t = values + tile;
     probs = values_t + tile;
   }
+};
+
+/// kTileSlots slots of a sequence, fewer at its end.
+template <class T>
+struct FastAttention<T>::Tile {
+  uint32_t first_slot, slots;
+  uint64_t dead;
+  const float *keys[kTileSlots], *values[kTileSlots];  ///< f32 is read where it lies
 };
 
 template <class T>
@@ -177,16 +185,20 @@ void FastAttention<T>::SumCut(const Call& call, const Task& task, const Work& wo
   }
   for (uint32_t slot = cut * kCutSlots; slot < end; slot += kTileSlots) {
     const uint32_t n = std::min(kTileSlots, end - slot);
-    const uint64_t dead = call.Dead(task, slot);
-    if ((~dead & LowBits(n)) == 0) continue;
-    GatherTile(call.kv.k, call.layout, seq.block_table, task.kv_head, slot, n, work.keys);
-    GatherTile(call.kv.v, call.layout, seq.block_table, task.kv_head, slot, n, work.values);
-    if constexpr (std::is_same_v<T, Bf16>)
+    Tile tile{slot, n, call.Dead(task, slot), {}, {}};
+    if ((~tile.dead & LowBits(n)) == 0) continue;
+    if constexpr (std::is_same_v<T, float>) {
+      PointToTile(call.kv.k, call.layout, seq.block_table, task.kv_head, slot, n, tile.keys);
+      PointToTile(call.kv.v, call.layout, seq.block_table, task.kv_head, slot, n, tile.values);
+    } else {
+      GatherTile(call.kv.k, call.layout, seq.block_table, task.kv_head, slot, n, work.keys);
+      GatherTile(call.kv.v, call.layout, seq.block_table, task.kv_head, slot, n, work.values);
       TransposeBf16(work.values, kTileSlots, dim, work.values_t);
+    }
     const uint32_t next = std::min(kTileSlots, end - slot - n);
     for (const std::byte* base : {call.kv.k, call.kv.v})
       PrefetchTile(base, call.layout, seq.block_table, task.kv_head, slot + n, next);
-    SumTile(call, work, slot, dead, panels, sums);
+    SumTile(call, work, tile, panels, sums);
   }
 }
 
@@ -214,22 +226,23 @@ void FastAttention<T>::SumRow(const Call& call, const Task& task, const Work& wo
 }
 
 template <class T>
-void FastAttention<T>::SumTile(const Call& call, const Work& work, uint32_t first_slot,
-                               uint64_t dead, uint32_t panels, float* sums) const {
+void FastAttention<T>::SumTile(const Call& call, const Work& work, const Tile& tile,
+                               uint32_t panels, float* sums) const {
   const uint32_t dim = call.dim();
   GemmArgs<T> scores{work.keys, dim, 1, nullptr, kTileSlots, 1, dim, work.scores, kPanel, false};
   GemmArgs<T> values{work.values_t, kTileSlots, 1,      work.probs, dim, 1,
                      kTileSlots,    nullptr,    kPanel, true};
   if constexpr (std::is_same_v<T, float>) {
-    values.a = work.values;
-    values.a_row = 1;
-    values.a_col = dim;
+    scores.rows = tile.keys;
+    values.rows = tile.values;
+    values.by_column = true;
+    scores.m = values.k = tile.slots;  // the others' scores and probabilities count for nothing
   }
   for (uint32_t p = 0; p < panels; ++p) {
     alignas(64) int32_t limits[kPanel];
     uint32_t columns = 0;  // up to the last that sees a slot
     for (uint32_t c = 0; c < kPanel; ++c) {
-      limits[c] = work.limits[p * kPanel + c] - static_cast<int32_t>(first_slot);
+      limits[c] = work.limits[p * kPanel + c] - static_cast<int32_t>(tile.first_slot);
       if (limits[c] > 0) columns = c + 1;
     }
     if (columns == 0) continue;  // the tile lies behind every row of this panel
@@ -237,7 +250,7 @@ void FastAttention<T>::SumTile(const Call& call, const Work& work, uint32_t firs
     float* const panel = sums + p * PanelFloats(dim);
     scores.b = work.queries + size_t{p} * dim * kPanel;
     context_.gemm(scores);
-    SoftmaxTile(work.scores, limits, dead, State(panel), Sums(panel), dim, work.probs);
+    SoftmaxTile(work.scores, limits, tile.dead, State(panel), Sums(panel), dim, work.probs);
     values.c = Sums(panel);
     context_.gemm(values);
   }

@@ -15,12 +15,12 @@ namespace hidane::model {
 ///     sums   [D][queries]    += V' [D][slots] x probabilities [slots][queries]
 ///
 /// A task is a kv head of up to 64 rows of one sequence with all query heads that share it, so a
-/// tile of K and V is gathered once for them. The context is cut every 512 slots, each cut is
-/// summed for itself, and the sums are joined in order; where rows are few, the cuts are tasks of
-/// their own. The cuts depend on slot numbers alone, hence so do a row's bits in f32. Dead slots
-/// are masked, and tiles of nothing else left out.
-/// In bf16 a single row (decode) leaves tiles aside and takes RowAttentionBf16.
-/// Source: Dao et al. 2022; Dao et al. 2023 ("Flash-Decoding") for the split.
+/// tile of K and V is found once for them: f32 rows where they lie, bf16 rows copied together. The
+/// context is cut every 512 slots, each cut is summed for itself, and the sums are joined in order;
+/// where rows are few, the cuts are tasks of their own. The cuts depend on slot numbers alone,
+/// hence so do a row's bits in f32. Dead slots are masked, and tiles of nothing else left out. In
+/// bf16 a single row (decode) leaves tiles aside and takes RowAttentionBf16. Source: Dao et al.
+/// 2022; Dao et al. 2023 ("Flash-Decoding") for the split.
 template <class T>
 class FastAttention {
  public:
@@ -38,6 +38,7 @@ class FastAttention {
   };
   struct Call;
   struct Work;
+  struct Tile;
 
   void Plan(const Call& call);
   void Compute(const Call& call, const Task& task, Scratch& scratch);
@@ -45,8 +46,8 @@ class FastAttention {
               float* sums) const;
   void SumRow(const Call& call, const Task& task, const Work& work, uint32_t first, uint32_t end,
               float* sums) const;
-  void SumTile(const Call& call, const Work& work, uint32_t first_slot, uint64_t dead,
-               uint32_t panels, float* sums) const;
+  void SumTile(const Call& call, const Work& work, const Tile& tile, uint32_t panels,
+               float* sums) const;
   void JoinCuts(const Call& call, const Task& first);
   void Write(const Call& call, const Task& task, float* sums, float* rows) const;
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "model/panels.h"
 #include "model/tile.h"
 
@@ -25,11 +27,50 @@ constexpr uint32_t kSums = kLanes == 1 ? 96 : 12;  // registers of sums, of 32 o
 // Blocks of sums live in registers only if these loops are unrolled early.
 #define HIDANE_UNROLL _Pragma("GCC unroll 96")
 
+/// R rows of the left operand from `first` on, a column at a time: where they lie at equal
+/// distances,
+struct Strided {
+  template <uint32_t R>
+  struct Column {
+    const float* at;
+    size_t row, next;
+
+    Column(const GemmArgs<float>& g, uint32_t first)
+        : at(g.a + first * g.a_row), row(g.a_row), next(g.a_col) {}
+    float operator[](uint32_t i) const { return at[i * row]; }
+    void Next() { at += next; }
+  };
+};
+/// where each row has its own place,
+struct ByRows {
+  template <uint32_t R>
+  struct Column {
+    const float* at[R];
+    size_t l = 0;
+
+    Column(const GemmArgs<float>& g, uint32_t first) { std::copy_n(g.rows + first, R, at); }
+    float operator[](uint32_t i) const { return at[i][l]; }
+    void Next() { ++l; }
+  };
+};
+/// and where each column has.
+struct ByColumns {
+  template <uint32_t R>
+  struct Column {
+    const float* const* at;
+    uint32_t first;
+
+    Column(const GemmArgs<float>& g, uint32_t from) : at(g.rows), first(from) {}
+    float operator[](uint32_t i) const { return (*at)[first + i]; }
+    void Next() { ++at; }
+  };
+};
+
 /// R rows of P panels, the first V vectors of each.
-template <uint32_t R, uint32_t P, uint32_t V>
+template <class Left, uint32_t R, uint32_t P, uint32_t V>
 HWY_INLINE void GemmBlock(const GemmArgs<float>& g, uint32_t row, uint32_t panel) {
   constexpr uint32_t kWide = P * V;
-  const float* a = g.a + row * g.a_row;
+  typename Left::template Column<R> left(g, row);
   const float* b = g.b + size_t{panel} * g.k * kPanel;
   float* const c = g.c + row * g.ldc + panel * kPanel;
   const auto at = [c, &g](uint32_t i) HWY_ATTR {
@@ -39,13 +80,13 @@ HWY_INLINE void GemmBlock(const GemmArgs<float>& g, uint32_t row, uint32_t panel
   HIDANE_UNROLL for (uint32_t i = 0; i < R * kWide; ++i) {
     sum[i] = g.add ? hn::LoadU(f, at(i)) : hn::Zero(f);
   }
-  for (uint32_t l = 0; l < g.k; ++l, a += g.a_col, b += kPanel) {
+  for (uint32_t l = 0; l < g.k; ++l, left.Next(), b += kPanel) {
     Vec right[kWide];
     HIDANE_UNROLL for (uint32_t v = 0; v < kWide; ++v) {
       right[v] = hn::LoadU(f, b + size_t{v / V} * g.k * kPanel + v % V * kLanes);
     }
     HIDANE_UNROLL for (uint32_t i = 0; i < R * kWide; ++i) {
-      sum[i] = hn::MulAdd(hn::Set(f, a[i / kWide * g.a_row]), right[i % kWide], sum[i]);
+      sum[i] = hn::MulAdd(hn::Set(f, left[i / kWide]), right[i % kWide], sum[i]);
     }
   }
   HIDANE_UNROLL for (uint32_t i = 0; i < R * kWide; ++i) hn::StoreU(sum[i], f, at(i));
@@ -53,33 +94,39 @@ HWY_INLINE void GemmBlock(const GemmArgs<float>& g, uint32_t row, uint32_t panel
 
 /// All panels of the rows from `row` on, R at a time; the rows left are fewer. A sum waits for the
 /// one before: the fewer rows, the more panels side by side keep the multipliers busy.
-template <uint32_t R, uint32_t V>
+template <class Left, uint32_t R, uint32_t V>
 HWY_INLINE void GemmBand(const GemmArgs<float>& g, uint32_t& row) {
   constexpr uint32_t kMost = kSums / V / R, kAtOnce = kMost < 1 ? 1 : kMost < 6 ? kMost : 6;
   const uint32_t end = g.m - (g.m - row) % R;
   uint32_t panel = 0;
   for (; panel + kAtOnce <= g.panels; panel += kAtOnce)
-    for (uint32_t r = row; r < end; r += R) GemmBlock<R, kAtOnce, V>(g, r, panel);
+    for (uint32_t r = row; r < end; r += R) GemmBlock<Left, R, kAtOnce, V>(g, r, panel);
   for (; panel < g.panels; ++panel)
-    for (uint32_t r = row; r < end; r += R) GemmBlock<R, 1, V>(g, r, panel);
+    for (uint32_t r = row; r < end; r += R) GemmBlock<Left, R, 1, V>(g, r, panel);
   row = end;
 }
 
-template <uint32_t V>
+template <class Left, uint32_t V>
 void Gemm(const GemmArgs<float>& g) {
   uint32_t row = 0;
-  GemmBand<kSums / V, V>(g, row);
-  GemmBand<4, V>(g, row);
-  GemmBand<2, V>(g, row);
-  GemmBand<1, V>(g, row);
+  GemmBand<Left, kSums / V, V>(g, row);
+  GemmBand<Left, 4, V>(g, row);
+  GemmBand<Left, 2, V>(g, row);
+  GemmBand<Left, 1, V>(g, row);
+}
+
+template <class Left>
+void GemmOf(const GemmArgs<float>& g) {
+  if (g.columns <= kLanes) {
+    Gemm<Left, 1>(g);
+  } else {
+    Gemm<Left, kVectors>(g);
+  }
 }
 
 void GemmT(const GemmArgs<float>& g) {
-  if (g.columns <= kLanes) {
-    Gemm<1>(g);
-  } else {
-    Gemm<kVectors>(g);
-  }
+  if (g.rows == nullptr) return GemmOf<Strided>(g);
+  return g.by_column ? GemmOf<ByColumns>(g) : GemmOf<ByRows>(g);
 }
 
 /// kLanes columns of a Q4_1 block. A nibble is not shifted down: its scale is that much smaller.

@@ -122,7 +122,7 @@ TEST_P(MaskedAttention, WhatADeadSlotHoldsIsNeverSeen) {
 constexpr Target kTargets[] = {
     {Isa::kAvx2, false}, {Isa::kAvx512, false}, {Isa::kAvx512Bf16, true}, {Isa::kAmx, true}};
 INSTANTIATE_TEST_SUITE_P(Targets, MaskedAttention, testing::ValuesIn(kTargets),
-                         [](const auto& info) { return testing::PrintToString(info.param); });
+                         [](const auto& target) { return testing::PrintToString(target.param); });
 
 }  // namespace
 }  // namespace hidane::model

@@ -19,7 +19,8 @@ inline constexpr uint32_t kRowPad = 16;
 ///
 /// The right operand lies in panels of 16 columns, each [k][16] (f32) or [k/2][16][2] (bf16: pairs
 /// along k, as dot-product instructions take them), one panel after the other. f32: element (i, l)
-/// of `a` is a[i * a_row + l * a_col]; every element of c is one chain of fused multiply-adds in
+/// of `a` is a[i * a_row + l * a_col], or where `rows` is given, rows[i][l] (`by_column`:
+/// rows[l][i]), rows that lie anywhere; every element of c is one chain of fused multiply-adds in
 /// the order of l, so its bits do not depend on m or panels. bf16: a_col is 1, products are exact,
 /// the order of the sums is the instruction's.
 /// c is f32, rows ldc apart; `add` starts from c, else from zero. `columns`: of every panel, as
@@ -35,6 +36,8 @@ struct GemmArgs {
   size_t ldc;
   bool add;
   uint32_t columns = kPanel;
+  const T* const* rows = nullptr;
+  bool by_column = false;
 };
 template <class T>
 using GemmFn = void (*)(const GemmArgs<T>&);
