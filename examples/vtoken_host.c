@@ -11,6 +11,7 @@
 
 enum { kBlocks = 32, kBlockSize = 4, kUnits = 2, kSlots = kBlocks * kBlockSize };
 
+static size_t memory; /* bytes that the library has */
 static uint32_t refs[kBlocks];
 static uint32_t rows[kUnits][kSlots]; /* which token lies there */
 
@@ -44,6 +45,18 @@ static int32_t Release(void* user, uint32_t block) {
 static void Log(void* user, const char* text) {
   (void)user;
   fprintf(stderr, "vtoken: %s\n", text);
+}
+
+static void* MemoryAlloc(void* user, size_t bytes) {
+  void* const piece = malloc(bytes);
+  (void)user;
+  if (piece != NULL) memory += bytes;
+  return piece;
+}
+static void MemoryFree(void* user, void* piece, size_t bytes) {
+  (void)user;
+  memory -= bytes;
+  free(piece);
 }
 
 static void Must(int32_t code, const char* what) {
@@ -164,6 +177,8 @@ int main(int argc, char** argv) {
   host.retain = Retain;
   host.release = Release;
   host.log = Log;
+  host.memory_alloc = MemoryAlloc;
+  host.memory_free = MemoryFree;
   Must(hidane_vt_create(&options, &host, &context), "create");
   Must(hidane_vt_seq_new(context, &seq), "new");
   Write(context, seq, 40);
@@ -176,6 +191,6 @@ int main(int argc, char** argv) {
   Must(hidane_vt_seq_free(context, seq), "free");
   hidane_vt_destroy(context);
   for (b = 0; b < kBlocks; ++b) held += refs[b];
-  printf("blocks held at the end: %u\n", held);
-  return held == 0 ? 0 : 1;
+  printf("held at the end: %u blocks, %u bytes\n", held, (unsigned)memory);
+  return held == 0 && memory == 0 ? 0 : 1;
 }

@@ -16,7 +16,8 @@
  * the slots that attention reads.
  *
  * Rules of this interface: every struct begins with its size and version, set by the caller by
- * HIDANE_VT_INIT; memory belongs to whoever allocated it; a buffer that is too small is answered by
+ * HIDANE_VT_INIT (one that grows within a version does so at its end, and what an older caller's
+ * lacks is 0); memory belongs to whoever allocated it; a buffer that is too small is answered by
  * HIDANE_VT_TOO_SMALL and the size that is wanted; no exception, thread or errno crosses it. A
  * context and its sequences are used by one thread at a time; different contexts are independent.
  * Functions without a context are safe in any thread. */
@@ -54,7 +55,7 @@ enum { /* what every call returns */
        HIDANE_VT_OK = 0,
        HIDANE_VT_INVALID = 1,   /* a value is wrong; nothing has changed */
        HIDANE_VT_NO_BLOCKS = 2, /* the host has no free block */
-       HIDANE_VT_NO_MEMORY = 3,
+       HIDANE_VT_NO_MEMORY = 3, /* nothing has changed, of the item at least; try again later */
        HIDANE_VT_HOST = 4,      /* a callback failed */
        HIDANE_VT_TOO_SMALL = 5, /* a buffer; the size wanted was written */
        HIDANE_VT_INTERNAL = 6
@@ -63,9 +64,9 @@ enum { HIDANE_VT_SCOPE_SEQUENCE = 0, HIDANE_VT_SCOPE_LAYER = 1, HIDANE_VT_SCOPE_
 enum { HIDANE_VT_EXACT = 0, HIDANE_VT_MASKED = 1, HIDANE_VT_LAZY = 2 };
 enum { HIDANE_VT_STABLE = 0, HIDANE_VT_FEWEST_MOVES = 1 };
 
-/* The host's block pool. Each returns HIDANE_VT_OK, HIDANE_VT_NO_BLOCKS (allocate) or
- * HIDANE_VT_HOST. They are called inside calls of the same context, by its thread, and must not
- * call the library. */
+/* The host's block pool, log and memory. Those of the pool return HIDANE_VT_OK, HIDANE_VT_NO_BLOCKS
+ * (allocate) or HIDANE_VT_HOST. All are called inside calls of the same context, by its thread, and
+ * must not call the library. */
 typedef struct hidane_vt_host {
   uint32_t size, version;
   void* user;                                                   /* first argument of each */
@@ -76,6 +77,12 @@ typedef struct hidane_vt_host {
   int32_t (*release)(void*, uint32_t block);
   int32_t (*unpublish)(void*, uint32_t block); /* out of the prefix cache; or NULL */
   void (*log)(void*, const char* text);        /* each error, as hidane_vt_error says it; or NULL */
+  /* All memory that a context keeps between two calls, itself included; aligned as malloc's. NULL:
+   * there is none, and the call returns HIDANE_VT_NO_MEMORY. Every piece comes back with its size,
+   * by hidane_vt_destroy at the latest. Both or neither; neither: operator new. hidane_vt_seq_free,
+   * _rollback, _commit and _abort take none. */
+  void* (*memory_alloc)(void*, size_t bytes);
+  void (*memory_free)(void*, void* memory, size_t bytes);
 } hidane_vt_host;
 
 typedef struct hidane_vt_options {
@@ -96,7 +103,8 @@ HIDANE_VT_API int32_t hidane_vt_create(const hidane_vt_options* options, const h
                                        hidane_vt_context** out);
 /* Gives back no block: free the sequences first. NULL is allowed. */
 HIDANE_VT_API void hidane_vt_destroy(hidane_vt_context* context);
-/* What the last failed call of this context says; "" if none. Valid until the next call. */
+/* What the last failed call of this context says, at most 255 bytes; "" if none. Valid until the
+ * next call. */
 HIDANE_VT_API const char* hidane_vt_error(const hidane_vt_context* context);
 
 /* --- sequences --- */

@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <cstddef>
+#include <vector>
 
 #include "vtoken/c_context.h"
 #include "vtoken/snapshot.h"
@@ -10,39 +11,48 @@
 using hidane::BlockId;
 using hidane::Code;
 using hidane::Fail;
+using hidane::Result;
 using hidane::Status;
 using hidane::vtoken::CheckStruct;
+using hidane::vtoken::CheckStructs;
 using hidane::vtoken::CopyOut;
 using hidane::vtoken::CSequence;
+using hidane::vtoken::HostMemory;
 using hidane::vtoken::SequenceKv;
 
 namespace {
 
-Status CheckOptions(const hidane_vt_options* o, const hidane_vt_host* h, const void* out) {
-  HIDANE_CHECK_OK(CheckStruct(o));
-  HIDANE_CHECK_OK(CheckStruct(h));
-  const bool callbacks = h->ref_count != nullptr && h->allocate != nullptr && h->release != nullptr;
-  const bool ranges = o->block_size >= 1 && o->block_size <= UINT16_MAX && o->layers >= 1 &&
-                      o->kv_heads >= 1 && uint64_t{o->layers} * o->kv_heads <= 1 << 20;
-  if (callbacks && ranges && out != nullptr && o->scope <= HIDANE_VT_SCOPE_KV_HEAD &&
-      o->mode <= HIDANE_VT_LAZY && o->placement <= HIDANE_VT_FEWEST_MOVES) {
-    return {};
+// Hosts of before `memory_alloc` have a shorter struct.
+Result<hidane_vt_host> KnownHost(const hidane_vt_host* h) {
+  HIDANE_CHECK_OK(CheckStruct(h, offsetof(hidane_vt_host, memory_alloc)));
+  hidane_vt_host known = {};
+  std::memcpy(&known, h, std::min<size_t>(h->size, sizeof known));
+  if (known.ref_count == nullptr || known.allocate == nullptr || known.release == nullptr ||
+      (known.memory_alloc == nullptr) != (known.memory_free == nullptr)) {
+    return Fail(Code::kInvalidArgument, "a callback is missing");
   }
-  return Fail(Code::kInvalidArgument, "an option out of range, or a callback is missing");
+  return known;
 }
 
-// Each item for itself; the first failure is the whole call's.
-template <class Fn>
-Status Each(hidane_vt_context* context, hidane_vt_growth* items, uint32_t n, Fn&& fn) {
-  Status first;
-  for (uint32_t i = 0; i < n; ++i) {
-    HIDANE_CHECK_OK(CheckStruct(&items[i]));
-    auto found = context->Find(items[i].seq);
-    Status done = found ? fn(**found, items[i].tokens) : Status(Fail(std::move(found).error()));
-    items[i].result = context->Answer(done);
-    if (!done && first) first = std::move(done);
+Status CheckOptions(const hidane_vt_options* o) {
+  HIDANE_CHECK_OK(CheckStruct(o));
+  const bool ranges = o->block_size >= 1 && o->block_size <= UINT16_MAX && o->layers >= 1 &&
+                      o->kv_heads >= 1 && uint64_t{o->layers} * o->kv_heads <= 1 << 20;
+  if (ranges && o->scope <= HIDANE_VT_SCOPE_KV_HEAD && o->mode <= HIDANE_VT_LAZY &&
+      o->placement <= HIDANE_VT_FEWEST_MOVES) {
+    return {};
   }
-  return first;
+  return Fail(Code::kInvalidArgument, "an option is out of range");
+}
+
+template <class Fn>
+int32_t Grow(hidane_vt_context* context, hidane_vt_growth* items, uint32_t n, Fn&& fn) {
+  const int32_t checked = context->Call([&] { return CheckStructs(items, n); });
+  if (checked != HIDANE_VT_OK) return checked;
+  return context->CallEach(items, n, [&](const hidane_vt_growth& item) -> Status {
+    HIDANE_TRY(CSequence* const found, context->Find(item.seq));
+    return fn(found->kv, item.tokens);
+  });
 }
 
 void WriteIndex(void* out, uint32_t bytes, size_t stride, size_t i, uint32_t value) {
@@ -69,23 +79,31 @@ uint32_t hidane_vt_abi(void) {
 
 int32_t hidane_vt_create(const hidane_vt_options* options, const hidane_vt_host* host,
                          hidane_vt_context** out) {
-  if (!CheckOptions(options, host, out)) return HIDANE_VT_INVALID;
-  *out = new (std::nothrow) hidane_vt_context(*options, *host);
-  return *out == nullptr ? HIDANE_VT_NO_MEMORY : HIDANE_VT_OK;
+  return hidane::vtoken::Guarded([&]() -> int32_t {
+    const auto known = KnownHost(host);
+    if (!known || !CheckOptions(options) || out == nullptr) return HIDANE_VT_INVALID;
+    void* const place = HostMemory(*known).allocate(sizeof(hidane_vt_context));
+    *out = new (place) hidane_vt_context(*options, *known);
+    return HIDANE_VT_OK;
+  });
 }
 
 void hidane_vt_destroy(hidane_vt_context* context) {
-  delete context;
+  if (context == nullptr) return;
+  HostMemory memory = context->memory;  // outlives what lies in it
+  context->~hidane_vt_context();
+  memory.deallocate(context, sizeof(hidane_vt_context));
 }
 
 const char* hidane_vt_error(const hidane_vt_context* context) {
-  return context->error.c_str();
+  return context->error.data();
 }
 
 int32_t hidane_vt_seq_new(hidane_vt_context* context, hidane_vt_seq* out) {
   return context->Call([&]() -> Status {
-    *out = context->Add(SequenceKv(context->shape()));
-    return {};
+    return context->Add(out, [&]() -> Result<SequenceKv> {
+      return SequenceKv(context->shape(), &context->memory);
+    });
   });
 }
 
@@ -102,9 +120,7 @@ int32_t hidane_vt_seq_adopt(hidane_vt_context* context, hidane_vt_seq seq, const
 int32_t hidane_vt_seq_fork(hidane_vt_context* context, hidane_vt_seq seq, hidane_vt_seq* out) {
   return context->Call([&]() -> Status {
     HIDANE_TRY(CSequence* const found, context->Find(seq));
-    HIDANE_TRY(SequenceKv child, found->kv.Fork(context->pool));
-    *out = context->Add(std::move(child));
-    return {};
+    return context->Add(out, [&] { return found->kv.Fork(context->pool); });
   });
 }
 
@@ -130,18 +146,12 @@ int32_t hidane_vt_rollback(hidane_vt_context* context, hidane_vt_seq seq, uint32
 }
 
 int32_t hidane_vt_reserve(hidane_vt_context* context, hidane_vt_growth* items, uint32_t n) {
-  return context->Call([&] {
-    return Each(context, items, n, [&](CSequence& seq, uint32_t tokens) {
-      return seq.kv.Reserve(context->pool, tokens);
-    });
-  });
+  return Grow(context, items, n,
+              [&](SequenceKv& kv, uint32_t tokens) { return kv.Reserve(context->pool, tokens); });
 }
 
 int32_t hidane_vt_append(hidane_vt_context* context, hidane_vt_growth* items, uint32_t n) {
-  return context->Call([&] {
-    return Each(context, items, n,
-                [&](CSequence& seq, uint32_t tokens) { return seq.kv.Append(tokens); });
-  });
+  return Grow(context, items, n, [](SequenceKv& kv, uint32_t tokens) { return kv.Append(tokens); });
 }
 
 int32_t hidane_vt_seq_get(hidane_vt_context* context, hidane_vt_seq seq, hidane_vt_seq_info* info) {
@@ -195,12 +205,13 @@ int32_t hidane_vt_tokens(hidane_vt_context* context, hidane_vt_seq seq, uint32_t
     if (unit >= kv.shape().units) {
       return Fail(Code::kInvalidArgument, fmt::format("unit {} of {}", unit, kv.shape().units));
     }
-    std::vector<uint32_t> tokens;
-    const uint32_t slots = kv.active_length() + (kv.waiting_slots().empty() ? 0 : 1);
-    for (uint32_t slot = 0; slot < slots; ++slot) {
-      tokens.push_back(kv.live(unit, slot) ? kv.token(unit, slot) : UINT32_MAX);
+    if (n == nullptr) return Fail(Code::kInvalidArgument, "a pointer is null");
+    *n = kv.active_length() + (kv.waiting_slots().empty() ? 0 : 1);
+    if (*n > capacity) return Fail(Code::kTooLarge, "the buffer is too small");
+    for (uint32_t slot = 0; slot < *n; ++slot) {
+      out[slot] = kv.live(unit, slot) ? kv.token(unit, slot) : UINT32_MAX;
     }
-    return CopyOut<uint32_t>(tokens, out, capacity, n);
+    return {};
   });
 }
 
@@ -226,8 +237,8 @@ int32_t hidane_vt_import(hidane_vt_context* context, const void* data, size_t si
   return context->Call([&]() -> Status {
     HIDANE_TRY(const auto snapshot,
                hidane::vtoken::Decode({static_cast<const std::byte*>(data), size}));
-    HIDANE_TRY(SequenceKv kv, SequenceKv::Import(snapshot, context->shape(), context->pool));
-    *out = context->Add(std::move(kv));
-    return {};
+    return context->Add(out, [&] {
+      return SequenceKv::Import(snapshot, context->shape(), context->pool, &context->memory);
+    });
   });
 }

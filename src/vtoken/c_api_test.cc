@@ -1,6 +1,7 @@
 // The C interface as a host meets it: what it refuses, and how it says so.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -99,7 +100,8 @@ class CApiTest : public testing::Test {
 // Another engine links what it compiled against: these numbers change with HIDANE_VT_ABI alone.
 TEST_F(CApiTest, StructsHaveTheSizesOfAbi1) {
   EXPECT_EQ(hidane_vt_abi(), 1u);
-  EXPECT_EQ(sizeof(hidane_vt_host), 72u);
+  EXPECT_EQ(sizeof(hidane_vt_host), 88u);
+  EXPECT_EQ(offsetof(hidane_vt_host, memory_alloc), 72u);  // shorter before it came
   EXPECT_EQ(sizeof(hidane_vt_options), 32u);
   EXPECT_EQ(sizeof(hidane_vt_growth), 24u);
   EXPECT_EQ(sizeof(hidane_vt_seq_info), 48u);
@@ -128,6 +130,33 @@ TEST_F(CApiTest, RefusesStructsOfAnotherSizeOrVersion) {
   EXPECT_EQ(hidane_vt_create(&options_, &host_, &other), HIDANE_VT_INVALID);
   EXPECT_EQ(hidane_vt_create(nullptr, &host_, &other), HIDANE_VT_INVALID);
   EXPECT_EQ(other, nullptr);
+}
+
+void* NoMemory(void*, size_t) {
+  return nullptr;
+}
+void NothingToFree(void*, void*, size_t) {}
+
+// Whoever compiled against the header before memory_alloc has other things where it would be.
+TEST_F(CApiTest, AnOlderHostsShorterStructStillWorks) {
+  hidane_vt_context* other = nullptr;
+  host_.memory_alloc = NoMemory;
+  host_.memory_free = NothingToFree;
+  EXPECT_EQ(hidane_vt_create(&options_, &host_, &other), HIDANE_VT_NO_MEMORY);
+  EXPECT_EQ(other, nullptr);
+  host_.size = 72;
+  EXPECT_EQ(hidane_vt_create(&options_, &host_, &other), HIDANE_VT_OK);
+  hidane_vt_seq seq = 0;
+  EXPECT_EQ(hidane_vt_seq_new(other, &seq), HIDANE_VT_OK);
+  hidane_vt_destroy(other);
+  host_.size = 71;
+  EXPECT_EQ(hidane_vt_create(&options_, &host_, &other), HIDANE_VT_INVALID);
+}
+
+TEST_F(CApiTest, MemoryComesByBothCallbacksOrNeither) {
+  hidane_vt_context* other = nullptr;
+  host_.memory_alloc = NoMemory;
+  EXPECT_EQ(hidane_vt_create(&options_, &host_, &other), HIDANE_VT_INVALID);
 }
 
 TEST_F(CApiTest, SaysWhatWentWrongAndLogsIt) {

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <utility>
+
+#include "base/assert.h"
 
 namespace hidane::vtoken {
 namespace {
@@ -30,6 +33,19 @@ int32_t CodeOf(const Error& error) {
 }
 
 }  // namespace
+
+void* HostMemory::do_allocate(size_t bytes, size_t alignment) {
+  HIDANE_ASSERT(alignment <= alignof(std::max_align_t));
+  if (host_.memory_alloc == nullptr) return ::operator new(bytes);
+  void* const memory = host_.memory_alloc(host_.user, bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+void HostMemory::do_deallocate(void* memory, size_t bytes, size_t) {
+  if (host_.memory_free == nullptr) return ::operator delete(memory);
+  host_.memory_free(host_.user, memory, bytes);
+}
 
 Result<uint32_t> HostPool::RefCount(BlockId block) const {
   uint32_t count = 0;
@@ -73,12 +89,7 @@ using hidane::vtoken::CSequence;
 hidane::Result<CSequence*> hidane_vt_context::Find(hidane_vt_seq seq) {
   const auto at = seqs.find(seq);
   if (at == seqs.end()) return Fail(Code::kNotFound, fmt::format("no sequence {}", seq));
-  return at->second.get();
-}
-
-hidane_vt_seq hidane_vt_context::Add(hidane::vtoken::SequenceKv kv) {
-  seqs.emplace(last_seq + 1, std::make_unique<CSequence>(CSequence{std::move(kv)}));
-  return ++last_seq;
+  return &at->second;
 }
 
 hidane::vtoken::SequenceShape hidane_vt_context::shape() const {
@@ -89,9 +100,13 @@ hidane::vtoken::SequenceShape hidane_vt_context::shape() const {
           .mode = static_cast<hidane::vtoken::Mode>(options.mode)};
 }
 
+void hidane_vt_context::Tell(std::string_view what) {
+  error[what.copy(error.data(), error.size() - 1)] = '\0';
+  if (host.log != nullptr) host.log(host.user, error.data());
+}
+
 int32_t hidane_vt_context::Answer(const hidane::Status& status) {
   if (status) return HIDANE_VT_OK;
-  error = status.error().what;
-  if (host.log != nullptr) host.log(host.user, error.c_str());
+  Tell(status.error().what);
   return hidane::vtoken::CodeOf(status.error());
 }

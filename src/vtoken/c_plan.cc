@@ -1,8 +1,6 @@
 // The C interface: plans, as moves and as bytes that other processes can carry out.
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "vtoken/c_context.h"
 #include "vtoken/digest.h"
 
@@ -11,10 +9,12 @@ using hidane::Code;
 using hidane::Fail;
 using hidane::Status;
 using hidane::vtoken::CheckStruct;
+using hidane::vtoken::CheckStructs;
 using hidane::vtoken::CopyOut;
 using hidane::vtoken::CSequence;
 using hidane::vtoken::EpochChange;
 using hidane::vtoken::SlotMove;
+using hidane::vtoken::Vector;
 
 namespace {
 
@@ -23,11 +23,11 @@ static_assert(sizeof(hidane_vt_blob_header) == 56 && sizeof(hidane_vt_blob_seq) 
 constexpr uint32_t kMagic = 0x5054'5648;  // "HVTP"
 
 template <class T>
-void Put(std::vector<std::byte>& out, std::span<const T> values) {
+void Put(Vector<std::byte>& out, std::span<const T> values) {
   const auto bytes = std::as_bytes(values);
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
-void Pad(std::vector<std::byte>& out) {
+void Pad(Vector<std::byte>& out) {
   out.resize((out.size() + 7) / 8 * 8);
 }
 
@@ -39,7 +39,7 @@ uint64_t BlobDigest(std::span<const std::byte> blob) {
                                 hidane::vtoken::Digest(std::as_bytes(std::span(&header, 1))));
 }
 
-void PutSequence(std::vector<std::byte>& out, hidane_vt_seq id, const EpochChange& change) {
+void PutSequence(Vector<std::byte>& out, hidane_vt_seq id, const EpochChange& change) {
   const hidane::vtoken::SequenceKv& kv = *change.seq;
   const std::span<const uint32_t> waiting = change.plan != nullptr
                                                 ? std::span<const uint32_t>(change.plan->incoming)
@@ -63,8 +63,18 @@ uint64_t CountMoves(const hidane_vt_context& context) {
   return moves;
 }
 
-void WriteBlob(hidane_vt_context& context, std::span<const hidane_vt_seq> ids) {
-  std::vector<std::byte>& blob = context.blob;
+// At least as many bytes as WriteBlob will write.
+size_t BlobBound(hidane_vt_context& context) {
+  const hidane::vtoken::EpochStats planned = context.epoch.planned();
+  size_t blocks = planned.blocks_fresh;
+  for (const hidane_vt_seq id : context.planned) blocks += context.seqs.at(id).kv.table().size();
+  const size_t each = sizeof(hidane_vt_blob_seq) + size_t{4} * context.shape().units + 8;
+  return sizeof(hidane_vt_blob_header) + planned.moves * sizeof(hidane_vt_move) + 8 +
+         context.planned.size() * each + 4 * blocks;
+}
+
+void WriteBlob(hidane_vt_context& context) {
+  Vector<std::byte>& blob = context.blob;
   const auto shape = context.shape();
   hidane_vt_blob_header header{.magic = kMagic,
                                .abi = HIDANE_VT_ABI,
@@ -72,18 +82,32 @@ void WriteBlob(hidane_vt_context& context, std::span<const hidane_vt_seq> ids) {
                                .digest = 0,
                                .bytes = 0,
                                .n_moves = CountMoves(context),
-                               .n_sequences = static_cast<uint32_t>(ids.size()),
+                               .n_sequences = static_cast<uint32_t>(context.planned.size()),
                                .block_size = shape.block_size,
                                .scope = context.options.scope,
                                .units = shape.units};
   blob.assign(sizeof header, std::byte{0});
   for (const auto& group : context.epoch.groups()) Put(blob, group.moves);
   Pad(blob);
-  for (size_t i = 0; i < ids.size(); ++i) PutSequence(blob, ids[i], context.epoch.changes()[i]);
+  for (size_t i = 0; i < context.planned.size(); ++i) {
+    PutSequence(blob, context.planned[i], context.epoch.changes()[i]);
+  }
   header.bytes = blob.size();
   std::memcpy(blob.data(), &header, sizeof header);
   context.digest = header.digest = BlobDigest(blob);
   std::memcpy(blob.data(), &header, sizeof header);
+}
+
+// Nothing is staged yet.
+Status BeginPlan(hidane_vt_context& context, std::span<const hidane_vt_eviction> items,
+                 hidane_vt_plan_info* info) {
+  HIDANE_CHECK_OK(CheckStruct(info));
+  HIDANE_CHECK_OK(CheckStructs(items.data(), static_cast<uint32_t>(items.size())));
+  if (context.open) return Fail(Code::kInvalidArgument, "a plan is open");
+  info->epoch = 0;
+  context.planned.clear();
+  MakeRoom(context.planned, items.size());
+  return {};
 }
 
 Status Stage(hidane_vt_context& context, const hidane_vt_eviction& item) {
@@ -92,8 +116,13 @@ Status Stage(hidane_vt_context& context, const hidane_vt_eviction& item) {
   const hidane::vtoken::RepairOptions options{
       .incoming = item.incoming,
       .placement = static_cast<hidane::vtoken::Placement>(context.options.placement)};
-  if (item.n_victims == 0) return context.epoch.Repair(seq->kv, options);
-  return context.epoch.Evict(seq->kv, {item.victims, item.n_victims}, options);
+  if (item.n_victims == 0) {
+    HIDANE_CHECK_OK(context.epoch.Repair(seq->kv, options));
+  } else {
+    HIDANE_CHECK_OK(context.epoch.Evict(seq->kv, {item.victims, item.n_victims}, options));
+  }
+  context.planned.push_back(item.seq);
+  return {};
 }
 
 void Describe(const hidane_vt_context& context, hidane_vt_plan_info& info) {
@@ -107,6 +136,17 @@ void Describe(const hidane_vt_context& context, hidane_vt_plan_info& info) {
   info.blocks_fresh = planned.blocks_fresh;
 }
 
+// Memory first: once blocks are out of the prefix cache only the host can fail.
+Status OpenPlan(hidane_vt_context& context, hidane_vt_plan_info& info) {
+  MakeRoom(context.blob, BlobBound(context));
+  HIDANE_CHECK_OK(context.epoch.Seal());
+  context.open = true;
+  ++context.epochs;
+  WriteBlob(context);
+  Describe(context, info);
+  return {};
+}
+
 Status EndPlan(hidane_vt_context& context, bool commit) {
   context.open = false;
   return commit ? context.epoch.Commit() : context.epoch.Abort();
@@ -116,25 +156,13 @@ Status EndPlan(hidane_vt_context& context, bool commit) {
 
 int32_t hidane_vt_plan(hidane_vt_context* context, hidane_vt_eviction* items, uint32_t n,
                        hidane_vt_plan_info* info) {
-  return context->Call([&]() -> Status {
-    HIDANE_CHECK_OK(CheckStruct(info));
-    for (uint32_t i = 0; i < n; ++i) HIDANE_CHECK_OK(CheckStruct(&items[i]));
-    if (context->open) return Fail(Code::kInvalidArgument, "a plan is open");
-    Status first;
-    std::vector<hidane_vt_seq> ids;
-    for (uint32_t i = 0; i < n; ++i) {
-      Status staged = Stage(*context, items[i]);
-      items[i].result = context->Answer(staged);
-      if (staged) ids.push_back(items[i].seq);
-      if (!staged && first) first = std::move(staged);
-    }
-    HIDANE_CHECK_OK(context->epoch.Seal());
-    context->open = true;
-    ++context->epochs;
-    WriteBlob(*context, ids);
-    Describe(*context, *info);
-    return first;
-  });
+  const int32_t begun = context->Call([&] { return BeginPlan(*context, {items, n}, info); });
+  if (begun != HIDANE_VT_OK) return begun;
+  const int32_t first = context->CallEach(
+      items, n, [&](const hidane_vt_eviction& item) { return Stage(*context, item); });
+  const int32_t opened = context->Call([&] { return OpenPlan(*context, *info); });
+  if (opened == HIDANE_VT_NO_MEMORY) context->Call([&] { return context->epoch.Abort(); });
+  return opened != HIDANE_VT_OK ? opened : first;
 }
 
 int32_t hidane_vt_plan_moves(hidane_vt_context* context, hidane_vt_move* out, size_t capacity,

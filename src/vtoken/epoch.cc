@@ -7,14 +7,15 @@
 namespace hidane::vtoken {
 
 EpochEntry& Epoch::Next() {
-  if (used_ == entries_.size()) entries_.push_back(std::make_unique<EpochEntry>());
-  return *entries_[used_];
+  if (used_ == entries_.size()) entries_.emplace_back(entries_.get_allocator().memory());
+  return entries_[used_];
 }
 
 Status Epoch::Stage(SequenceKv& seq, std::span<const uint32_t> victims, const Options& options,
                     bool plan) {
   if (sealed_) return Fail(Code::kInvalidArgument, "the epoch is sealed");
   EpochEntry& entry = Next();
+  MakeRoom(scratch_, seq.shape().block_size);
   HIDANE_CHECK_OK(entry.Stage(seq, victims));
   if (plan) HIDANE_CHECK_OK(entry.Settle(planner_, pool_, options));
   entry.Join();
@@ -32,8 +33,10 @@ Status Epoch::Repair(SequenceKv& seq, const Options& options) {
 
 Status Epoch::Seal() {
   HIDANE_ASSERT(!sealed_);
+  MakeRoom(groups_, used_);
+  MakeRoom(changes_, used_);
   for (size_t i = 0; i < used_; ++i) {
-    EpochEntry& entry = *entries_[i];
+    EpochEntry& entry = entries_[i];
     if (entry.seq == nullptr) continue;
     if (auto withdrawn = entry.Withdraw(pool_); !withdrawn) {
       HIDANE_CHECK_OK(Abort());
@@ -52,7 +55,7 @@ void Epoch::Remove(SequenceKv& seq) {
     if (change.seq == &seq) change.seq = nullptr;
   }
   for (size_t i = 0; i < used_; ++i) {
-    if (entries_[i]->seq == &seq) return entries_[i]->Orphan();
+    if (entries_[i].seq == &seq) return entries_[i].Orphan();
   }
   HIDANE_ASSERT(false && "the sequence is not in this epoch");
 }
@@ -60,7 +63,7 @@ void Epoch::Remove(SequenceKv& seq) {
 EpochStats Epoch::planned() const {
   EpochStats stats;
   for (size_t i = 0; i < used_; ++i) {
-    const EpochEntry& entry = *entries_[i];
+    const EpochEntry& entry = entries_[i];
     if (entry.seq == nullptr) continue;
     ++stats.sequences;
     stats.victims += static_cast<uint32_t>(entry.victims.size());
@@ -86,7 +89,7 @@ Status Epoch::Abort() {
 Status Epoch::End(bool commit) {
   Status first;
   for (size_t i = 0; i < used_; ++i) {
-    EpochEntry& entry = *entries_[i];
+    EpochEntry& entry = entries_[i];
     auto ended = commit ? entry.Commit(pool_, scratch_) : entry.Abort(pool_, sealed_);
     if (!ended && first) first = std::move(ended);
   }

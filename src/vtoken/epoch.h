@@ -1,12 +1,11 @@
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "vtoken/epoch_entry.h"
+#include "vtoken/memory.h"
 #include "vtoken/move_executor.h"
 #include "vtoken/relocation_planner.h"
 #include "vtoken/sequence_kv.h"
@@ -51,11 +50,18 @@ struct EpochStats {
 ///   assume that who holds a published block holds those before it: a sequence that copied out of
 ///   a shared block may still share a later one.
 /// Keeps its buffers: no allocation in steady state. One thread; never copies a byte itself.
+/// std::bad_alloc comes out of Evict, Repair and Seal alone, and then they have done nothing.
 class Epoch {
  public:
   using Options = RepairOptions;
 
-  explicit Epoch(BlockPoolAdapter& pool) : pool_(pool) {}
+  explicit Epoch(BlockPoolAdapter& pool, Memory memory = nullptr)
+      : pool_(pool),
+        planner_(memory),
+        entries_(memory),
+        groups_(memory),
+        changes_(memory),
+        scratch_(memory) {}
 
   /// `victims`: [units][n] table slots, the same number n of each unit. On an error `seq` is not in
   /// the epoch and no block was taken: kInvalidArgument for a victim that is not a live slot or
@@ -99,13 +105,13 @@ class Epoch {
 
   BlockPoolAdapter& pool_;
   RelocationPlanner planner_;
-  std::vector<std::unique_ptr<EpochEntry>> entries_;  // the first used_ are of this epoch
+  Vector<EpochEntry> entries_;  // the first used_ are of this epoch
   size_t used_ = 0;
   bool sealed_ = false;
-  std::vector<MoveGroup> groups_;
-  std::vector<EpochChange> changes_;
+  Vector<MoveGroup> groups_;
+  Vector<EpochChange> changes_;
   EpochStats stats_;
-  std::vector<uint32_t> scratch_;
+  Vector<uint32_t> scratch_;
 };
 
 }  // namespace hidane::vtoken

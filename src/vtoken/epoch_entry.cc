@@ -17,12 +17,12 @@ Status EpochEntry::Stage(SequenceKv& sequence, std::span<const uint32_t> slots) 
     return Fail(Code::kInvalidArgument,
                 fmt::format("{} victims are not as many of each of {} units", slots.size(), units));
   }
-  live.resize(units, LiveSet(size));
+  live.resize(units, LiveSet(size, memory()));
   for (uint32_t u = 0; u < units; ++u) {
     if (!sequence.live_.empty()) {
       live[u] = sequence.live_[u];
     } else {
-      if (live[u].block_size() != size) live[u] = LiveSet(size);
+      if (live[u].block_size() != size) live[u] = LiveSet(size, memory());
       live[u].AssignDense(sequence.spanned());
       if (!sequence.waiting_.empty()) live[u].Kill(sequence.waiting_[u]);
     }
@@ -55,6 +55,7 @@ Status EpochEntry::Settle(RelocationPlanner& planner, BlockPoolAdapter& pool,
              options.incoming == 0 && seq->waiting_.empty();
   if (partial_) planner.PlanPartial({.units = live, .uses = uses_}, options.moves_max, plan);
   planned = true;
+  MakeRoom();
   auto homes = FindHomes(pool);
   if (!homes) {
     HIDANE_CHECK_OK(GiveBack(pool, taken_));
@@ -82,9 +83,25 @@ Status EpochEntry::FindUses(BlockPoolAdapter& pool) {
   return {};
 }
 
-Status EpochEntry::FindHomes(BlockPoolAdapter& pool) {
+// Memory comes first, that of Commit too: once a block is taken only the host can fail.
+void EpochEntry::MakeRoom() {
+  const uint32_t units = seq->shape_.units, blocks = plan.blocks + plan.fresh;
   home_.assign(seq->table_.begin(), seq->table_.begin() + plan.blocks);
-  home_.resize(plan.blocks + plan.fresh);
+  home_.resize(blocks);
+  vtoken::MakeRoom(taken_, plan.kept.size());
+  vtoken::MakeRoom(left_, plan.blocks);
+  vtoken::MakeRoom(table, seq->table_.size() + plan.fresh);
+  vtoken::MakeRoom(moves, plan.moves.size() + (frozen_ ? MarkWritten() : 0));
+  vtoken::MakeRoom(seq->waiting_, plan.incoming.size());
+  if (!KeepsSlots()) {
+    Vector<TokenTable>& tokens = seq->tokens_.empty() ? tokens_ : seq->tokens_;
+    tokens.resize(units, TokenTable(memory()));
+    for (TokenTable& unit : tokens) unit.MakeRoom(size_t{blocks} * seq->shape_.block_size);
+  }
+  if (partial_) KeepHoles();
+}
+
+Status EpochEntry::FindHomes(BlockPoolAdapter& pool) {
   for (uint32_t b = plan.blocks; b < home_.size(); ++b) HIDANE_CHECK_OK(Take(pool, home_[b]));
   if (frozen_) HIDANE_CHECK_OK(ReplaceFrozen(pool));
   for (const uint32_t b : plan.freed) left_.push_back(seq->table_[b]);
@@ -97,8 +114,9 @@ Status EpochEntry::FindHomes(BlockPoolAdapter& pool) {
 }
 
 // Which blocks that others read would be written, by moves, by the incoming token or by those
-// after it. Slots behind the last that was ever live are nobody's but in a shared block.
-void EpochEntry::MarkWritten() {
+// after it. Slots behind the last that was ever live are nobody's but in a shared block. Returns
+// how many tokens live in them.
+size_t EpochEntry::MarkWritten() {
   const uint32_t size = seq->shape_.block_size, spanned = seq->spanned();
   written_.assign(plan.blocks, 0);
   const auto write = [&](uint32_t slot) {
@@ -109,10 +127,15 @@ void EpochEntry::MarkWritten() {
   for (const SlotMove& move : plan.moves) write(move.to);
   for (const uint32_t slot : plan.incoming) write(plan.kept[slot / size] * size + slot % size);
   if (plan.slots % size != 0) write(plan.kept.back() * size + plan.slots % size);
+  size_t tokens = 0;
+  for (uint32_t b = 0; b < plan.blocks; ++b) {
+    if (written_[b] == 0 || uses_[b] == BlockUse::kOwn) continue;
+    for (const LiveSet& unit : live) tokens += unit.occupancies()[b];
+  }
+  return tokens;
 }
 
 Status EpochEntry::ReplaceFrozen(BlockPoolAdapter& pool) {
-  MarkWritten();
   const uint32_t size = seq->shape_.block_size;
   for (uint32_t i = 0; i < plan.kept.size(); ++i) {
     const uint32_t b = plan.kept[i];
@@ -185,11 +208,11 @@ Status EpochEntry::Withdraw(BlockPoolAdapter& pool) {
 
 void EpochEntry::Orphan() {
   orphaned_ = std::move(seq->table_);
-  *seq = SequenceKv(seq->shape_);
+  seq->Renew();
   seq = nullptr;
 }
 
-Status EpochEntry::GiveBack(BlockPoolAdapter& pool, std::vector<BlockId>& blocks) {
+Status EpochEntry::GiveBack(BlockPoolAdapter& pool, Vector<BlockId>& blocks) {
   Status first;
   for (const BlockId block : blocks) {
     auto released = pool.Release(block);
@@ -199,7 +222,7 @@ Status EpochEntry::GiveBack(BlockPoolAdapter& pool, std::vector<BlockId>& blocks
   return first;
 }
 
-Status EpochEntry::Commit(BlockPoolAdapter& pool, std::vector<uint32_t>& scratch) {
+Status EpochEntry::Commit(BlockPoolAdapter& pool, Vector<uint32_t>& scratch) {
   if (seq == nullptr) return Abort(pool, true);
   seq->in_epoch_ = false;
   seq->appended_ = 0;
@@ -213,23 +236,23 @@ Status EpochEntry::Commit(BlockPoolAdapter& pool, std::vector<uint32_t>& scratch
   return GiveBack(pool, left_);
 }
 
-void EpochEntry::ApplyPlan(std::vector<uint32_t>& scratch) {
-  const uint32_t units = seq->shape_.units, slots = seq->spanned();
-  const uint32_t logical = seq->logical_;
-  const bool same_slots = plan.moves.empty() && plan.incoming.empty() && plan.slots == slots &&
-                          seq->waiting_.empty() && plan.KeepsOrder();
-  if (!same_slots) {
-    seq->tokens_.resize(units);
-    for (uint32_t u = 0; u < units; ++u) {
+// Every token stays in its table slot.
+bool EpochEntry::KeepsSlots() const {
+  return plan.moves.empty() && plan.incoming.empty() && plan.slots == seq->spanned() &&
+         seq->waiting_.empty() && plan.KeepsOrder();
+}
+
+void EpochEntry::ApplyPlan(Vector<uint32_t>& scratch) {
+  const uint32_t slots = seq->spanned(), logical = seq->logical_;
+  if (!KeepsSlots()) {
+    if (seq->tokens_.empty()) std::swap(seq->tokens_, tokens_);
+    for (uint32_t u = 0; u < seq->shape_.units; ++u) {
       seq->tokens_[u].Apply(plan, u, seq->shape_.block_size, slots, logical, scratch);
     }
   }
   std::swap(seq->table_, table);
-  if (partial_) {
-    KeepHoles();
-  } else {
-    seq->live_.clear();
-  }
+  seq->live_.clear();
+  if (partial_) std::swap(seq->live_, holes_);
   seq->waiting_.assign(plan.incoming.begin(), plan.incoming.end());
   seq->active_ = plan.slots - (plan.incoming.empty() ? 0 : 1);
   seq->must_own_ = false;
@@ -239,9 +262,9 @@ void EpochEntry::ApplyPlan(std::vector<uint32_t>& scratch) {
 void EpochEntry::KeepHoles() {
   const uint32_t size = seq->shape_.block_size;
   for (const SlotMove& move : plan.moves) live[move.unit].Revive(move.to);
-  seq->live_.assign(live.size(), LiveSet(size));
+  holes_.assign(live.size(), LiveSet(size, memory()));
   for (uint32_t u = 0; u < live.size(); ++u) {
-    LiveSet& after = seq->live_[u];
+    LiveSet& after = holes_[u];
     after.AssignDense(plan.slots);
     for (uint32_t i = 0; i < plan.kept.size(); ++i) {
       const uint32_t first = plan.kept[i] * size;

@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "vtoken/block_pool_adapter.h"
 #include "vtoken/live_set.h"
+#include "vtoken/memory.h"
 #include "vtoken/relocation_planner.h"
 #include "vtoken/sequence_kv.h"
 
@@ -34,17 +34,33 @@ struct RepairOptions {
 };
 
 /// One sequence's part of an Epoch, from staging to its end: what will die, the plan, and the
-/// blocks that the plan takes and gives. Kept and reused by its epoch. Internal to it.
+/// blocks that the plan takes and gives. Kept and reused by its epoch. Internal to it. All memory
+/// is taken by Stage and Settle, before a block is: std::bad_alloc leaves nothing behind.
 struct EpochEntry {
+  explicit EpochEntry(Memory memory)
+      : victims(memory),
+        live(memory),
+        plan(memory),
+        table(memory),
+        moves(memory),
+        uses_(memory),
+        written_(memory),
+        home_(memory),
+        taken_(memory),
+        left_(memory),
+        orphaned_(memory),
+        tokens_(memory),
+        holes_(memory) {}
+
   SequenceKv* seq = nullptr;  ///< nullptr once removed
-  std::vector<uint32_t> victims;
-  std::vector<LiveSet> live;  ///< [units] with the victims dead
+  Vector<uint32_t> victims;
+  Vector<LiveSet> live;  ///< [units] with the victims dead
   bool planned = false;
   RelocationPlan plan;
-  std::vector<BlockId> table;   ///< after the plan
-  std::vector<SlotMove> moves;  ///< physical: the plan's, and copies out of blocks others read
-  uint32_t first_changed = 0;   ///< table block: those before it keep place and contents
-  bool loses_victims = false;   ///< moves overwrite what would be read again after an abort
+  Vector<BlockId> table;       ///< after the plan
+  Vector<SlotMove> moves;      ///< physical: the plan's, and copies out of blocks others read
+  uint32_t first_changed = 0;  ///< table block: those before it keep place and contents
+  bool loses_victims = false;  ///< moves overwrite what would be read again after an abort
 
   /// kInvalidArgument as Epoch::Evict says; the sequence is only read.
   Status Stage(SequenceKv& sequence, std::span<const uint32_t> slots);
@@ -58,7 +74,7 @@ struct EpochEntry {
   void Orphan();
 
   // The end: each goes on after a host's error and returns the first.
-  Status Commit(BlockPoolAdapter& pool, std::vector<uint32_t>& scratch);
+  Status Commit(BlockPoolAdapter& pool, Vector<uint32_t>& scratch);
   Status Abort(BlockPoolAdapter& pool, bool sealed);
 
   uint32_t blocks_taken() const { return static_cast<uint32_t>(taken_.size()); }
@@ -67,26 +83,30 @@ struct EpochEntry {
  private:
   Status FindUses(BlockPoolAdapter& pool);
   Status FindHomes(BlockPoolAdapter& pool);
-  void MarkWritten();
+  void MakeRoom();
+  size_t MarkWritten();
   Status ReplaceFrozen(BlockPoolAdapter& pool);
   Status Take(BlockPoolAdapter& pool, BlockId& home);
-  Status GiveBack(BlockPoolAdapter& pool, std::vector<BlockId>& blocks);
+  Status GiveBack(BlockPoolAdapter& pool, Vector<BlockId>& blocks);
   void CopyOut(uint32_t index, uint32_t width, BlockId to);
   void Place();
   uint32_t FindFirstChanged() const;
-  void ApplyPlan(std::vector<uint32_t>& scratch);
+  Memory memory() const { return live.get_allocator().memory(); }
+  bool KeepsSlots() const;
+  void ApplyPlan(Vector<uint32_t>& scratch);
   void KeepHoles();
 
-  std::vector<BlockUse> uses_;  // [plan.blocks]
-  bool partial_ = false;        // the plan leaves holes
-  bool frozen_ = false;         // one of them is not kOwn
-  std::vector<uint8_t>
-      written_;                // [plan.blocks] the repair or the next token writes what others read
+  Vector<BlockUse> uses_;      // [plan.blocks]
+  bool partial_ = false;       // the plan leaves holes
+  bool frozen_ = false;        // one of them is not kOwn
+  Vector<uint8_t> written_;    // [plan.blocks] the repair or the next token writes what others read
   uint32_t withdrawn_ = 0;     // the sequence's, afterwards
-  std::vector<BlockId> home_;  // [plan.blocks + fresh] where a block's slots lie afterwards
-  std::vector<BlockId> taken_;     // allocated for this epoch
-  std::vector<BlockId> left_;      // leave the sequence at Commit, in this order
-  std::vector<BlockId> orphaned_;  // table of a removed sequence
+  Vector<BlockId> home_;       // [plan.blocks + fresh] where a block's slots lie afterwards
+  Vector<BlockId> taken_;      // allocated for this epoch
+  Vector<BlockId> left_;       // leave the sequence at Commit, in this order
+  Vector<BlockId> orphaned_;   // table of a removed sequence
+  Vector<TokenTable> tokens_;  // for a sequence that has none yet; empty tables with room
+  Vector<LiveSet> holes_;      // the sequence's live sets afterwards, if partial_
 };
 
 }  // namespace hidane::vtoken

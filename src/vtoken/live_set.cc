@@ -4,17 +4,25 @@
 
 namespace hidane::vtoken {
 
-LiveSet::LiveSet(uint32_t block_size)
+LiveSet::LiveSet(uint32_t block_size, Memory memory)
     : block_size_(block_size),
-      shift_(std::has_single_bit(block_size) ? std::bit_width(block_size) - 1 : 32) {
+      shift_(std::has_single_bit(block_size) ? std::bit_width(block_size) - 1 : 32),
+      words_(memory),
+      occupancies_(memory) {
   HIDANE_ASSERT(block_size >= 1 && block_size <= UINT16_MAX);
 }
 
+void LiveSet::MakeRoom(uint32_t slots) {
+  const uint32_t blocks = BlocksOf(slots);
+  vtoken::MakeRoom(words_, WordsOf(blocks));
+  vtoken::MakeRoom(occupancies_, blocks);
+}
+
 void LiveSet::AssignDense(uint32_t slots) {
-  const uint32_t blocks = (slots + block_size_ - 1) / block_size_;
+  const uint32_t blocks = BlocksOf(slots);
   words_.assign(slots / 64, ~uint64_t{0});
   if (slots % 64 != 0) words_.push_back(LowBits(slots % 64));
-  words_.resize((uint64_t{blocks} * block_size_ + 63) / 64);
+  words_.resize(WordsOf(blocks));
   occupancies_.assign(blocks, static_cast<uint16_t>(block_size_));
   if (slots % block_size_ != 0) {
     occupancies_.back() = static_cast<uint16_t>(slots % block_size_);
@@ -24,8 +32,8 @@ void LiveSet::AssignDense(uint32_t slots) {
 
 void LiveSet::Append(uint32_t n) {
   const uint32_t first = slots_, end = slots_ + n;
-  const uint32_t blocks = (end + block_size_ - 1) / block_size_;
-  words_.resize((uint64_t{blocks} * block_size_ + 63) / 64);
+  const uint32_t blocks = BlocksOf(end);
+  words_.resize(WordsOf(blocks));
   occupancies_.resize(blocks);
   SetBits(words_, first, n);
   for (uint32_t at = first; at < end;) {
@@ -42,8 +50,8 @@ void LiveSet::RemoveLast(uint32_t n) {
   for (uint32_t end = slots_ - n; slots_ > end; --slots_) {
     if (live(slots_ - 1)) Kill(slots_ - 1);
   }
-  const uint32_t blocks = (slots_ + block_size_ - 1) / block_size_;
-  words_.resize((uint64_t{blocks} * block_size_ + 63) / 64);
+  const uint32_t blocks = BlocksOf(slots_);
+  words_.resize(WordsOf(blocks));
   occupancies_.resize(blocks);
 }
 

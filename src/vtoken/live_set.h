@@ -3,9 +3,9 @@
 #include <bit>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/bits.h"
+#include "vtoken/memory.h"
 
 namespace hidane::vtoken {
 
@@ -17,8 +17,10 @@ namespace hidane::vtoken {
 class LiveSet {
  public:
   /// REQUIRES: 1 <= block_size <= 65535.
-  explicit LiveSet(uint32_t block_size);
+  explicit LiveSet(uint32_t block_size, Memory memory = nullptr);
 
+  /// Room for `slots` slots in all: Append up to there can't fail.
+  void MakeRoom(uint32_t slots);
   /// Slots 0 .. `slots` - 1, all live. Keeps its memory.
   void AssignDense(uint32_t slots);
   /// `n` live slots more, behind the last.
@@ -84,15 +86,17 @@ class LiveSet {
     }
   }
 
+  uint32_t BlocksOf(uint32_t slots) const { return (slots + block_size_ - 1) / block_size_; }
+  size_t WordsOf(uint32_t blocks) const { return (uint64_t{blocks} * block_size_ + 63) / 64; }
   // Of a slot; a division costs as much as the rest of Kill.
   uint32_t BlockOf(uint32_t slot) const {
     return shift_ < 32 ? slot >> shift_ : slot / block_size_;
   }
 
   uint32_t block_size_, slots_ = 0, count_ = 0;
-  uint32_t shift_;               // block_size_ = 1 << shift_, or 32
-  std::vector<uint64_t> words_;  // whole blocks; bits past slots_ are 0
-  std::vector<uint16_t> occupancies_;
+  uint32_t shift_;          // block_size_ = 1 << shift_, or 32
+  Vector<uint64_t> words_;  // whole blocks; bits past slots_ are 0
+  Vector<uint16_t> occupancies_;
 };
 
 }  // namespace hidane::vtoken

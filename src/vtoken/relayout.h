@@ -1,8 +1,7 @@
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "vtoken/relocation_planner.h"
 
@@ -11,11 +10,11 @@ namespace hidane::vtoken {
 /// Carries an array that has one value for each table slot of `unit` (token ids, accumulated
 /// signals) over a plan, as the moves carry the K/V rows: afterwards it has plan.slots values in
 /// the order of the new table. The value of the slot left open for an incoming token is
-/// unspecified. `scratch` is only memory that is kept. O(moves), or O(slots) if blocks change
-/// places.
-template <class T>
-void Relayout(const RelocationPlan& plan, uint32_t unit, uint32_t block_size,
-              std::vector<T>& values, std::vector<T>& scratch) {
+/// unspecified. `scratch` is only memory that is kept, a block of it. O(moves), or O(slots) if
+/// blocks change places.
+template <class Values>
+void Relayout(const RelocationPlan& plan, uint32_t unit, uint32_t block_size, Values& values,
+              Values& scratch) {
   const size_t spanned = size_t{plan.blocks + plan.fresh} * block_size;
   const bool keeps_order = plan.KeepsOrder();
   values.resize(keeps_order ? std::max<size_t>(values.size(), plan.slots) : spanned);
@@ -23,12 +22,14 @@ void Relayout(const RelocationPlan& plan, uint32_t unit, uint32_t block_size,
     values[plan.moves[i].to] = values[plan.moves[i].from];
   }
   if (!keeps_order) {
-    scratch.resize(plan.kept.size() * block_size);
-    auto out = scratch.begin();
-    for (const uint32_t block : plan.kept) {
-      out = std::copy_n(values.begin() + size_t{block} * block_size, block_size, out);
+    // All but the tail ascend, so none is overwritten before it has gone to its place.
+    const auto block = [&](size_t index) { return values.begin() + index * block_size; };
+    scratch.assign(block(plan.kept.back()), block(plan.kept.back() + 1));
+    const size_t last = plan.kept.size() - 1;
+    for (size_t i = 0; i < last; ++i) {
+      if (plan.kept[i] != i) std::copy_n(block(plan.kept[i]), block_size, block(i));
     }
-    std::swap(values, scratch);
+    std::copy(scratch.begin(), scratch.end(), block(last));
   }
   values.resize(plan.slots);
 }

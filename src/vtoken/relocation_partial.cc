@@ -1,6 +1,7 @@
 // A plan within a budget of moves, for sequences whose dead slots are masked or may linger.
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "base/assert.h"
 #include "vtoken/relocation_planner.h"

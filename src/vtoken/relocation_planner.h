@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "vtoken/live_set.h"
+#include "vtoken/memory.h"
 
 namespace hidane::vtoken {
 
@@ -23,16 +23,19 @@ struct SlotMove {
 
 /// Blocks are named by their index in the block table before the plan; the fresh ones follow it.
 struct RelocationPlan {
-  std::vector<uint32_t> kept;        ///< in their new order, the tail last
-  std::vector<uint32_t> freed;       ///< ascending
-  uint32_t blocks = 0;               ///< of the table before: kept ones from here on are fresh
-  uint32_t fresh = 0;                ///< empty blocks that the host must add
-  uint32_t slots = 0;                ///< active length afterwards, the incoming token included
-  std::vector<SlotMove> moves;       ///< by unit, then by source
-  std::vector<uint32_t> unit_begin;  ///< [units + 1]: where each unit's moves begin
-  std::vector<uint32_t> incoming;  ///< [units]: the slot left open for it, in the table afterwards
-  uint64_t moves_bound = 0;        ///< fewest moves of any plan; == moves.size()
-  uint64_t free_tail_bound = 0;    ///< the same if the last block needed not be dense: smaller
+  explicit RelocationPlan(Memory memory = nullptr)
+      : kept(memory), freed(memory), moves(memory), unit_begin(memory), incoming(memory) {}
+
+  Vector<uint32_t> kept;         ///< in their new order: ascending, but the tail last
+  Vector<uint32_t> freed;        ///< ascending
+  uint32_t blocks = 0;           ///< of the table before: kept ones from here on are fresh
+  uint32_t fresh = 0;            ///< empty blocks that the host must add
+  uint32_t slots = 0;            ///< active length afterwards, the incoming token included
+  Vector<SlotMove> moves;        ///< by unit, then by source
+  Vector<uint32_t> unit_begin;   ///< [units + 1]: where each unit's moves begin
+  Vector<uint32_t> incoming;     ///< [units]: the slot left open for it, in the table afterwards
+  uint64_t moves_bound = 0;      ///< fewest moves of any plan; == moves.size()
+  uint64_t free_tail_bound = 0;  ///< the same if the last block needed not be dense: smaller
 
   bool keeps_order = false;
 
@@ -62,6 +65,9 @@ struct PlanInput {
 /// without scratch. Pure; keeps its buffers and those of the plan: no allocation in steady state.
 class RelocationPlanner {
  public:
+  explicit RelocationPlanner(Memory memory = nullptr)
+      : keys_(memory), histogram_(memory), firsts_(memory), keep_(memory) {}
+
   /// Fills `plan`. O(blocks * units + block_size * units + moves).
   void Plan(const PlanInput& input, RelocationPlan& plan);
 
@@ -101,11 +107,11 @@ class RelocationPlanner {
                      SlotMove* from) const;
 
   // [blocks] occupancy, summed over units, + 1; or 0 where it can't stay as a full block
-  std::vector<uint32_t> keys_;
-  std::vector<uint32_t> histogram_;  // of keys_
-  std::vector<uint32_t> firsts_;     // [blocks] popcount of the first slots, summed over units
-  std::vector<uint64_t> keep_;       // bit per slot: in a kept block, below the active length
-  uint32_t keepers_ = 0;             // keys that are not 0
+  Vector<uint32_t> keys_;
+  Vector<uint32_t> histogram_;  // of keys_
+  Vector<uint32_t> firsts_;     // [blocks] popcount of the first slots, summed over units
+  Vector<uint64_t> keep_;       // bit per slot: in a kept block, below the active length
+  uint32_t keepers_ = 0;        // keys that are not 0
 };
 
 }  // namespace hidane::vtoken

@@ -40,10 +40,10 @@ RelocationPlan PlanOf(const std::vector<LiveSet>& units, const Uses& uses = {},
 
 TEST(RelocationPlannerTest, FillsTheHolesOfTheFullestBlocks) {
   const auto plan = PlanOf({Unit(4, "1101 0100 1110 11")});
-  EXPECT_EQ(plan.kept, (std::vector<uint32_t>{0, 2, 3}));
-  EXPECT_EQ(plan.freed, std::vector<uint32_t>{1});
+  EXPECT_EQ(plan.kept, (Vector<uint32_t>{0, 2, 3}));
+  EXPECT_EQ(plan.freed, Vector<uint32_t>{1});
   EXPECT_EQ(plan.moves_bound, 2u);  // 9 tokens in 3 blocks: the tail has room for one
-  EXPECT_EQ(plan.moves, (std::vector<SlotMove>{{0, 5, 2}, {0, 13, 11}}));
+  EXPECT_EQ(plan.moves, (Vector<SlotMove>{{0, 5, 2}, {0, 13, 11}}));
 }
 
 TEST(RelocationPlannerTest, MovesNothingWhenNothingIsDead) {
@@ -55,7 +55,7 @@ TEST(RelocationPlannerTest, MovesNothingWhenNothingIsDead) {
 
 TEST(RelocationPlannerTest, FreesEverythingWhenNothingLives) {
   const auto plan = PlanOf({Unit(4, "0000 00")});
-  EXPECT_EQ(plan.freed, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(plan.freed, (Vector<uint32_t>{0, 1}));
   EXPECT_TRUE(plan.kept.empty());
 }
 
@@ -64,7 +64,7 @@ TEST(RelocationPlannerTest, TheIncomingTokenTakesTheDeadSlot) {
   const auto plan = PlanOf({Unit(4, "1111 1011 1111"), Unit(4, "0111 1111 1111")}, {}, 1);
   EXPECT_TRUE(plan.moves.empty());
   EXPECT_TRUE(plan.KeepsOrder());
-  EXPECT_EQ(plan.incoming, (std::vector<uint32_t>{5, 0}));
+  EXPECT_EQ(plan.incoming, (Vector<uint32_t>{5, 0}));
   EXPECT_EQ(plan.slots, 12u);
 }
 
@@ -77,7 +77,7 @@ TEST(RelocationPlannerTest, TheTailCostsMoreThanAFreeOneWould) {
 
 TEST(RelocationPlannerTest, APinnedBlockWithAHoleIsForcedOut) {
   const auto plan = PlanOf({Unit(4, "1110 1100")}, {BlockUse::kPinned, BlockUse::kOwn});
-  EXPECT_EQ(plan.kept, (std::vector<uint32_t>{1, 2}));  // 2 is fresh
+  EXPECT_EQ(plan.kept, (Vector<uint32_t>{1, 2}));  // 2 is fresh
   EXPECT_EQ(plan.fresh, 1u);
   EXPECT_EQ(plan.moves_bound, 3u);
 }
@@ -85,13 +85,13 @@ TEST(RelocationPlannerTest, APinnedBlockWithAHoleIsForcedOut) {
 TEST(RelocationPlannerTest, APinnedBlockWithoutHolesStays) {
   const auto plan =
       PlanOf({Unit(4, "1111 0100 11")}, {BlockUse::kPinned, BlockUse::kOwn, BlockUse::kPinned});
-  EXPECT_EQ(plan.kept, (std::vector<uint32_t>{0, 2}));
-  EXPECT_EQ(plan.moves, (std::vector<SlotMove>{{0, 5, 10}}));
+  EXPECT_EQ(plan.kept, (Vector<uint32_t>{0, 2}));
+  EXPECT_EQ(plan.moves, (Vector<SlotMove>{{0, 5, 10}}));
 }
 
 TEST(RelocationPlannerTest, ASharedTailIsNotWrittenEvenBehindItsTokens) {
   const auto plan = PlanOf({Unit(4, "1111 11")}, {BlockUse::kOwn, BlockUse::kShared});
-  EXPECT_EQ(plan.kept, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(plan.kept, (Vector<uint32_t>{0, 2}));
   EXPECT_EQ(plan.moves_bound, 2u);
 }
 
@@ -104,12 +104,12 @@ TEST(RelocationPlannerTest, APartialPlanFreesTheEmptiestBlocksWithinItsBudget) {
     EXPECT_LE(plan.moves.size(), moves_max);
     return plan.freed;
   };
-  EXPECT_EQ(freed(0), std::vector<uint32_t>{});
-  EXPECT_EQ(freed(1), std::vector<uint32_t>{5});
-  EXPECT_EQ(plan.moves, (std::vector<SlotMove>{{0, 21, 2}}));
+  EXPECT_EQ(freed(0), Vector<uint32_t>{});
+  EXPECT_EQ(freed(1), Vector<uint32_t>{5});
+  EXPECT_EQ(plan.moves, (Vector<SlotMove>{{0, 21, 2}}));
   EXPECT_EQ(plan.slots, 20u);
-  EXPECT_EQ(freed(2), (std::vector<uint32_t>{3, 5}));
-  EXPECT_EQ(freed(100), (std::vector<uint32_t>{1, 3, 5}));  // no holes for more
+  EXPECT_EQ(freed(2), (Vector<uint32_t>{3, 5}));
+  EXPECT_EQ(freed(100), (Vector<uint32_t>{1, 3, 5}));  // no holes for more
   EXPECT_EQ(plan.slots, 12u);
 }
 

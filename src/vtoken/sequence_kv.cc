@@ -9,7 +9,8 @@
 
 namespace hidane::vtoken {
 
-SequenceKv::SequenceKv(const SequenceShape& shape) : shape_(shape) {
+SequenceKv::SequenceKv(const SequenceShape& shape, Memory memory)
+    : shape_(shape), table_(memory), tokens_(memory), live_(memory), waiting_(memory) {
   HIDANE_ASSERT(shape.units >= 1 && shape.units <= kUnitsMax && shape.block_size >= 1 &&
                 shape.block_size <= UINT16_MAX);
 }
@@ -65,6 +66,7 @@ Status SequenceKv::Reserve(BlockPoolAdapter& pool, uint32_t n) {
     return Fail(Code::kInvalidArgument, fmt::format("{} tokens after {}", n, logical_));
   }
   const size_t before = table_.size();
+  MakeRoom(table_, BlocksOf(active_ + n));
   while (table_.size() < BlocksOf(active_ + n)) {
     auto block = pool.Allocate();
     if (block) {
@@ -91,6 +93,7 @@ Status SequenceKv::Append(uint32_t n) {
       BlocksOf(active_ + n) > table_.size()) {
     return Fail(Code::kInvalidArgument, fmt::format("{} tokens that were not reserved", n));
   }
+  for (LiveSet& live : live_) live.MakeRoom(spanned() + n);
   for (uint32_t u = 0; u < live_.size(); ++u) {
     if (waiting_.empty()) {
       live_[u].Append(n);
@@ -132,7 +135,11 @@ Status SequenceKv::Rollback(BlockPoolAdapter& pool, uint32_t n) {
 
 Result<SequenceKv> SequenceKv::Fork(BlockPoolAdapter& pool) {
   HIDANE_CHECK_OK(Usable());
-  SequenceKv other(shape_);
+  SequenceKv other(shape_, memory());
+  other.tokens_ = tokens_;
+  other.live_ = live_;
+  other.waiting_ = waiting_;
+  MakeRoom(other.table_, BlocksOf(spanned()));
   for (const BlockId block : std::span(table_).first(BlocksOf(spanned()))) {
     auto held = pool.Retain(block);
     if (!held) {
@@ -141,9 +148,6 @@ Result<SequenceKv> SequenceKv::Fork(BlockPoolAdapter& pool) {
     }
     other.table_.push_back(block);
   }
-  other.tokens_ = tokens_;
-  other.live_ = live_;
-  other.waiting_ = waiting_;
   other.logical_ = logical_;
   other.active_ = active_;
   other.intact_ = intact_;
@@ -177,7 +181,7 @@ Status SequenceKv::Release(BlockPoolAdapter& pool) {
     auto released = pool.Release(table_.back());
     if (!released && first) first = std::move(released);
   }
-  *this = SequenceKv(shape_);
+  Renew();
   return first;
 }
 
@@ -202,30 +206,37 @@ Snapshot SequenceKv::Export() const {
 }
 
 Result<SequenceKv> SequenceKv::Import(const Snapshot& snapshot, const SequenceShape& shape,
-                                      BlockPoolAdapter& pool) {
+                                      BlockPoolAdapter& pool, Memory memory) {
   HIDANE_CHECK_OK(Validate(snapshot));
-  const uint32_t live = snapshot.live;
   if (snapshot.scope != shape.scope || snapshot.units != shape.units) {
     return Fail(Code::kInvalidArgument,
                 fmt::format("a snapshot of {} units for {}", snapshot.units, shape.units));
   }
-  SequenceKv seq(shape);
-  HIDANE_CHECK_OK(seq.Reserve(pool, live + (snapshot.waiting.empty() ? 0 : 1)));
-  seq.active_ = live;
+  SequenceKv seq(shape, memory);
+  const bool identity = snapshot.tokens.empty() && snapshot.live == snapshot.logical_length;
+  if (!identity || !snapshot.waiting.empty()) seq.PlaceTokens(snapshot);
+  Vector<uint32_t> waiting(snapshot.waiting.begin(), snapshot.waiting.end(), memory);
+  HIDANE_CHECK_OK(seq.Reserve(pool, snapshot.live + (waiting.empty() ? 0 : 1)));
+  seq.active_ = snapshot.live;
   seq.logical_ = snapshot.logical_length;
-  seq.waiting_ = snapshot.waiting;
-  const bool identity = snapshot.tokens.empty() && live == snapshot.logical_length;
-  if (identity && snapshot.waiting.empty()) return seq;
-  seq.intact_ = snapshot.intact_tokens / shape.block_size;
-  seq.tokens_.resize(shape.units);
-  for (uint32_t unit = 0; unit < shape.units; ++unit) {
-    const auto first = snapshot.tokens.begin() + size_t{unit} * live;
-    std::vector<uint32_t> tokens(first, first + live);
-    uint32_t next = seq.logical_;
-    if (!seq.waiting_.empty()) tokens.insert(tokens.begin() + seq.waiting_[unit], next++);
-    seq.tokens_[unit].Assign(std::move(tokens), next);
-  }
+  seq.waiting_ = std::move(waiting);
   return seq;
+}
+
+// Which token lies in which slot.
+void SequenceKv::PlaceTokens(const Snapshot& snapshot) {
+  intact_ = snapshot.intact_tokens / shape_.block_size;
+  tokens_.resize(shape_.units, TokenTable(memory()));
+  const bool waits = !snapshot.waiting.empty();
+  for (uint32_t unit = 0; unit < shape_.units; ++unit) {
+    auto from = snapshot.tokens.begin() + size_t{unit} * snapshot.live;
+    uint32_t next = snapshot.logical_length;
+    Vector<uint32_t> tokens(snapshot.live + (waits ? 1 : 0), memory());
+    for (uint32_t slot = 0; slot < tokens.size(); ++slot) {
+      tokens[slot] = waits && slot == snapshot.waiting[unit] ? next++ : *from++;
+    }
+    tokens_[unit].Assign(std::move(tokens), next);
+  }
 }
 
 }  // namespace hidane::vtoken

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "vtoken/block_pool_adapter.h"
 #include "vtoken/live_set.h"
+#include "vtoken/memory.h"
 #include "vtoken/mode.h"
 #include "vtoken/snapshot.h"
 #include "vtoken/token_table.h"
@@ -34,10 +35,11 @@ struct SequenceShape {
 /// ones also by Rollback. Invariant (kExact): every slot below active_length() is live, but while
 /// a slot waits: then one per unit is open for the next token, and the table reaches one slot
 /// further. The object holds one reference to each block of its table and gives it back by Release
-/// alone. One thread. Errors change nothing unless they say so.
+/// alone. One thread. Errors change nothing unless they say so; nor does a std::bad_alloc out of
+/// `memory`, which comes before a block is taken.
 class SequenceKv {
  public:
-  explicit SequenceKv(const SequenceShape& shape);
+  explicit SequenceKv(const SequenceShape& shape, Memory memory = nullptr);
   SequenceKv(SequenceKv&&) = default;
   SequenceKv& operator=(SequenceKv&&) = default;
 
@@ -113,7 +115,7 @@ class SequenceKv {
   /// A sequence in new blocks, with room for the snapshot's rows: row i of a unit goes to its i-th
   /// live slot. kResourceExhausted without blocks; kInvalidArgument for a snapshot of other units.
   static Result<SequenceKv> Import(const Snapshot& snapshot, const SequenceShape& shape,
-                                   BlockPoolAdapter& pool);
+                                   BlockPoolAdapter& pool, Memory memory = nullptr);
 
  private:
   friend struct EpochEntry;  // the only other one who changes a sequence
@@ -125,12 +127,16 @@ class SequenceKv {
   // Slots in use, the one that waits included.
   uint32_t spanned() const { return active_ + (waiting_.empty() ? 0 : 1); }
   Status Usable() const;
+  Memory memory() const { return table_.get_allocator().memory(); }
+  // New, without a block: as it was made.
+  void Renew() { *this = SequenceKv(shape_, memory()); }
+  void PlaceTokens(const Snapshot& snapshot);
 
   SequenceShape shape_;
-  std::vector<BlockId> table_;
-  std::vector<TokenTable> tokens_;  // [units]; empty: slot == token
-  std::vector<LiveSet> live_;       // [units]; empty: all live (but waiting_)
-  std::vector<uint32_t> waiting_;   // [units] or empty
+  Vector<BlockId> table_;
+  Vector<TokenTable> tokens_;  // [units]; empty: slot == token
+  Vector<LiveSet> live_;       // [units]; empty: all live (but waiting_)
+  Vector<uint32_t> waiting_;   // [units] or empty
   uint32_t logical_ = 0, active_ = 0, appended_ = 0;
   uint32_t intact_ = UINT32_MAX;     // see publishable_blocks
   uint32_t withdrawn_ = UINT32_MAX;  // blocks from here on are not published
