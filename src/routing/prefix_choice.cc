@@ -8,9 +8,11 @@ namespace hidane::routing {
 namespace {
 
 // What the choice costs this request and the ones behind it. The prefill counts again, more where
-// much was computed of late, in proportion to `usual_s`, the mean of those compared.
-double CostOf(const Candidate& c, double usual_s) {
-  const double again = usual_s > 0 ? std::max(1.0, c.recent_prefill_s / usual_s) : 1;
+// much was computed of late than `usual_s`, the mean of those compared. Where a prefix has homes, a
+// worker that is none of them must not look cheap for being idle.
+double CostOf(const Candidate& c, double usual_s, bool everywhere) {
+  const double busy = usual_s > 0 ? c.recent_prefill_s / usual_s : 1;
+  const double again = everywhere ? busy * busy : std::max(1.0, busy);
   return c.ttft.total() + again * c.ttft.prefill + c.decode_s;
 }
 
@@ -264,9 +266,9 @@ void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
 Choice PrefixChoice::Cheapest(const std::vector<Candidate>& considered,
                               const WorkerState* stays) const {
   constexpr double kMovePrefills = 3;
-  const auto cost = [stays, usual_s = UsualPrefill(considered)](const Candidate& c) {
+  const auto cost = [this, stays, usual_s = UsualPrefill(considered)](const Candidate& c) {
     const bool moves = stays != nullptr && c.worker != stays->spec.id;
-    return CostOf(c, usual_s) + (moves ? kMovePrefills * c.ttft.prefill : 0);
+    return CostOf(c, usual_s, everywhere_) + (moves ? kMovePrefills * c.ttft.prefill : 0);
   };
   const Candidate least = std::ranges::min(considered, {}, cost);
   const double near = params_.near_tie_s + params_.near_tie_share * least.ttft.prefill;
