@@ -8,11 +8,11 @@ namespace hidane::routing {
 namespace {
 
 // What the choice costs this request and the ones behind it. The prefill counts again, more where
-// much was computed of late than `usual_s`, the mean of those compared. Where a prefix has homes, a
-// worker that is none of them must not look cheap for being idle.
-double CostOf(const Candidate& c, double usual_s, bool everywhere) {
+// much was computed of late than `usual_s`, the mean of those compared. Among homes, a worker that
+// is none of them must not look cheap for being idle.
+double CostOf(const Candidate& c, double usual_s, bool homes) {
   const double busy = usual_s > 0 ? c.recent_prefill_s / usual_s : 1;
-  const double again = everywhere ? busy * busy : std::max(1.0, busy);
+  const double again = homes ? std::max(1.0, busy) : busy * busy;
   return c.ttft.total() + again * c.ttft.prefill + c.decode_s;
 }
 
@@ -73,7 +73,7 @@ Choice PrefixChoice::Settle(std::vector<Candidate>& considered) const {
   const uint64_t usual = talks_.UsualTokens(query_.prompt.k1());
   ConsiderRoomiest(std::max(own, usual), 0.5, considered);
   if (considered.empty()) return Balance(considered);
-  return Cheapest(considered);
+  return Cheapest(Among::kRoom, considered);
 }
 
 // It stays unless another worker with room for its history is cheaper though it computes it anew.
@@ -95,7 +95,8 @@ Choice PrefixChoice::Continue(const Conversations::Talk& talk, WorkerState* last
   } else {
     ConsiderHomes(considered);
   }
-  const Choice best = Cheapest(considered, last);
+  const Choice best =
+      Cheapest(query_.has_history() ? Among::kRoom : Among::kHomes, considered, last);
   return {best.worker, best.worker == last ? Rule::kSticky : Rule::kBalance};
 }
 
@@ -117,7 +118,7 @@ Choice PrefixChoice::Emptier(const Conversations::Talk& talk, const WorkerState&
   std::vector<Candidate> others;
   ConsiderAlike(accounts_.LeastFilled(params_.compare_max, need, may), kAlike, own, others);
   considered.insert(considered.end(), others.begin(), others.end());
-  return others.empty() ? Choice{} : Choice{Cheapest(others).worker, Rule::kBalance};
+  return others.empty() ? Choice{} : Choice{Cheapest(Among::kRoom, others).worker, Rule::kBalance};
 }
 
 Choice PrefixChoice::Balance(std::vector<Candidate>& considered) const {
@@ -134,7 +135,7 @@ Choice PrefixChoice::Balance(std::vector<Candidate>& considered) const {
   if (!everywhere_ && considered.empty()) return Flee(considered);
   ConsiderSpare(considered);
   if (considered.empty()) return Flee(considered);
-  Choice best = Cheapest(considered);
+  Choice best = Cheapest(Among::kHomes, considered);
   if (homes_.size() == 1 && best.worker->spec.id == homes_.front()) best.rule = Rule::kHome;
   return best;
 }
@@ -263,12 +264,13 @@ void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
 // Among near ties (rates are noisy) the one that holds most of the prompt, then the one that
 // computed least of late: what is computed also evicts. Leaving `stays` has a price beside the
 // prefill: the history stands in two memories until the older copy is evicted, and evicts others'.
-Choice PrefixChoice::Cheapest(const std::vector<Candidate>& considered,
+Choice PrefixChoice::Cheapest(Among among, const std::vector<Candidate>& considered,
                               const WorkerState* stays) const {
   constexpr double kMovePrefills = 3;
-  const auto cost = [this, stays, usual_s = UsualPrefill(considered)](const Candidate& c) {
+  const bool homes = among == Among::kHomes && !everywhere_;
+  const auto cost = [stays, homes, usual_s = UsualPrefill(considered)](const Candidate& c) {
     const bool moves = stays != nullptr && c.worker != stays->spec.id;
-    return CostOf(c, usual_s, everywhere_) + (moves ? kMovePrefills * c.ttft.prefill : 0);
+    return CostOf(c, usual_s, homes) + (moves ? kMovePrefills * c.ttft.prefill : 0);
   };
   const Candidate least = std::ranges::min(considered, {}, cost);
   const double near = params_.near_tie_s + params_.near_tie_share * least.ttft.prefill;

@@ -30,6 +30,9 @@ class PrefixChoice {
   Choice Make(std::vector<Candidate>& considered);
 
  private:
+  /// Why workers are compared: for the prefix, or for room for a conversation.
+  enum class Among { kHomes, kRoom };
+
   Choice Place(std::vector<Candidate>& considered) const;
   Choice Settle(std::vector<Candidate>& considered) const;
   Choice Continue(const Conversations::Talk& talk, WorkerState* last,
@@ -50,7 +53,7 @@ class PrefixChoice {
   void ConsiderSpare(std::vector<Candidate>& considered) const;
   uint64_t Needed(const Account& account, uint64_t tokens) const;
   bool IsHome(WorkerId id) const;
-  Choice Cheapest(const std::vector<Candidate>& considered,
+  Choice Cheapest(Among among, const std::vector<Candidate>& considered,
                   const WorkerState* stays = nullptr) const;
 
   const Params& params_;
