@@ -137,7 +137,9 @@ net::Task<Status> Call::Relay(net::ClientStream& engine, net::ResponseHead answe
   if (usage) OnUsage(*usage);
   End(http_status_ >= 500 ? routing::End::kFault : routing::End::kComplete);
   context().metrics.answered.Add();
-  co_return co_await exchange_.Finish(last);
+  Status sent = co_await exchange_.Finish(last);
+  gone_ |= !sent;
+  co_return sent;
 }
 
 /// What of an answer's bytes goes to the client.

@@ -11,6 +11,7 @@
 #define HIDANE_PROMPT_BLOCK_HASH
 namespace hidane::prompt {
 
+// XXH3's constants for an input of 256 bytes: four stripes, and the default secret.
 constexpr size_t kAccumulators = 8;
 constexpr size_t kStripeBytes = 64;
 constexpr size_t kMergeSecret = 11;
