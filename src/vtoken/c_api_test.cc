@@ -6,59 +6,26 @@
 #include <vector>
 
 #include "hidane_vtoken.h"
+#include "vtoken/c_test_host.h"
 
 namespace {
 
-// A pool of four-slot blocks; any callback can be made to fail.
-struct Pool {
-  std::vector<uint32_t> refs = std::vector<uint32_t>(16);
-  bool broken = false;
+using hidane::vtoken::Init;
+
+struct Pool : hidane::vtoken::TestPool {
   std::vector<std::string> logged = {};
+
+  Pool() : TestPool{std::vector<uint32_t>(16)} {}
 };
 
-int32_t RefCount(void* user, uint32_t block, uint32_t* count) {
-  auto& pool = *static_cast<Pool*>(user);
-  *count = pool.refs[block];
-  return pool.broken ? HIDANE_VT_HOST : HIDANE_VT_OK;
-}
-int32_t Allocate(void* user, uint32_t* block) {
-  auto& pool = *static_cast<Pool*>(user);
-  for (uint32_t b = 0; b < pool.refs.size(); ++b) {
-    if (pool.refs[b] > 0) continue;
-    pool.refs[b] = 1;
-    *block = b;
-    return HIDANE_VT_OK;
-  }
-  return HIDANE_VT_NO_BLOCKS;
-}
-int32_t Retain(void* user, uint32_t block) {
-  ++static_cast<Pool*>(user)->refs[block];
-  return HIDANE_VT_OK;
-}
-int32_t Release(void* user, uint32_t block) {
-  --static_cast<Pool*>(user)->refs[block];
-  return HIDANE_VT_OK;
-}
 void Log(void* user, const char* text) {
-  static_cast<Pool*>(user)->logged.emplace_back(text);
-}
-
-template <class T>
-T Init() {
-  T value;
-  HIDANE_VT_INIT(value);
-  return value;
+  static_cast<Pool*>(static_cast<hidane::vtoken::TestPool*>(user))->logged.emplace_back(text);
 }
 
 class CApiTest : public testing::Test {
  protected:
   CApiTest() {
-    host_ = Init<hidane_vt_host>();
-    host_.user = &pool_;
-    host_.ref_count = RefCount;
-    host_.allocate = Allocate;
-    host_.retain = Retain;
-    host_.release = Release;
+    host_ = pool_.Callbacks();
     host_.log = Log;
     options_ = Init<hidane_vt_options>();
     options_.block_size = 4;

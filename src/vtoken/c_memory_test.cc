@@ -9,22 +9,27 @@
 #include <vector>
 
 #include "hidane_vtoken.h"
+#include "vtoken/c_test_host.h"
 
 namespace {
 
 constexpr uint32_t kBlockSize = 4, kUnits = 2;
 
-struct Host {
-  std::vector<uint32_t> refs = std::vector<uint32_t>(128);
+using hidane::vtoken::Init;
+using hidane::vtoken::TestPool;
+
+struct Host : TestPool {
   std::map<void*, size_t> pieces = {};  // of memory, that the library has
   uint64_t allocations = 0;
   uint64_t fail_at = 0;     // which of them fails, from 1
   bool until_call = false;  // and all behind it, until the call returns
   bool failing = false;
+
+  Host() : TestPool{std::vector<uint32_t>(128)} {}
 };
 
 Host& Of(void* user) {
-  return *static_cast<Host*>(user);
+  return static_cast<Host&>(*static_cast<TestPool*>(user));
 }
 void* MemoryAlloc(void* user, size_t bytes) {
   Host& host = Of(user);
@@ -41,32 +46,6 @@ void MemoryFree(void* user, void* memory, size_t bytes) {
   EXPECT_EQ(piece.mapped(), bytes);
   std::free(memory);
 }
-int32_t RefCount(void* user, uint32_t block, uint32_t* count) {
-  *count = Of(user).refs[block];
-  return HIDANE_VT_OK;
-}
-int32_t Allocate(void* user, uint32_t* block) {
-  std::vector<uint32_t>& refs = Of(user).refs;
-  for (*block = 0; *block < refs.size() && refs[*block] > 0;) ++*block;
-  if (*block == refs.size()) return HIDANE_VT_NO_BLOCKS;
-  refs[*block] = 1;
-  return HIDANE_VT_OK;
-}
-int32_t Retain(void* user, uint32_t block) {
-  ++Of(user).refs[block];
-  return HIDANE_VT_OK;
-}
-int32_t Release(void* user, uint32_t block) {
-  --Of(user).refs[block];
-  return HIDANE_VT_OK;
-}
-
-template <class T>
-T Init() {
-  T value;
-  HIDANE_VT_INIT(value);
-  return value;
-}
 
 // A context and what its host does with it. A call for which there is no memory is checked to have
 // changed nothing, and made again.
@@ -77,12 +56,7 @@ class Life {
   Life(const Life&) = delete;
 
   void Create() {
-    auto vt = Init<hidane_vt_host>();
-    vt.user = &host;
-    vt.ref_count = RefCount;
-    vt.allocate = Allocate;
-    vt.retain = Retain;
-    vt.release = Release;
+    hidane_vt_host vt = host.Callbacks();
     vt.memory_alloc = MemoryAlloc;
     vt.memory_free = MemoryFree;
     options_.block_size = kBlockSize;
@@ -106,7 +80,7 @@ class Life {
   }
   void Adopt(hidane_vt_seq seq, uint32_t tokens) {
     std::vector<uint32_t> blocks((tokens + kBlockSize - 1) / kBlockSize);
-    for (uint32_t& block : blocks) ASSERT_EQ(Allocate(&host, &block), HIDANE_VT_OK);
+    for (uint32_t& block : blocks) ASSERT_EQ(TestPool::Allocate(&host, &block), HIDANE_VT_OK);
     Call([&] {
       return hidane_vt_seq_adopt(context_, seq, blocks.data(), static_cast<uint32_t>(blocks.size()),
                                  tokens);
@@ -328,7 +302,9 @@ TEST_P(MemoryTest, ACallWithoutMemoryChangesNothingAndWorksTheNextTime) {
   for (const bool until_call : {false, true}) {
     for (uint64_t k = 1; k <= enough.allocations && !HasFailure(); ++k) {
       SCOPED_TRACE("allocation " + std::to_string(k) + (until_call ? " and on" : ""));
-      Host host{.fail_at = k, .until_call = until_call};
+      Host host;
+      host.fail_at = k;
+      host.until_call = until_call;
       {
         Life life(host, GetParam());
         LiveOn(life);
