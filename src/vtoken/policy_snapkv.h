@@ -11,10 +11,8 @@ namespace hidane::vtoken {
 /// Source: arXiv 2404.14469, FasterDecoding/SnapKV (window 32, kernel 5, average pooling).
 /// Deviations: one set per KV head, by the mean over its query heads (as NVIDIA/kvpress does).
 /// Decoded tokens are never evicted: only the prompt is compressed.
-/// Short facts of many tokens suffer, perhaps since the question looks at where a number begins
-/// only and a mean over 5 reaches two tokens further. SmolLM2-135M, 512 tokens, the question within
-/// the window, keep 0.7: none of five 5-digit numbers came back whole (67535 as 6768), all five
-/// with a mean over 15; the max over query heads instead of the mean changed nothing. Don't use it
+/// Short facts of many tokens suffer: the question looks at where a number begins, and a mean over 5
+/// reaches two tokens further (docs/vtoken.md has its needles beside the other policies'). Don't use it
 /// on a prompt part that other requests share: it keeps what *this* question needs.
 class SnapKvPolicy final : public Policy {
  public:
