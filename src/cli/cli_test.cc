@@ -47,7 +47,7 @@ TEST(Demo, APromptsOwnTokensAreATwentiethOfItsStaticOnes) {
   EXPECT_EQ(DemoOf(400).own_tokens, 20u);
   EXPECT_EQ(DemoOf(1).own_tokens, 1u);
   const DemoOptions chosen = DemoOf(0);
-  EXPECT_TRUE(chosen.static_tokens == 1000 || chosen.static_tokens == 500) << chosen.static_tokens;
+  EXPECT_TRUE(chosen.static_tokens == 1000 || chosen.static_tokens == 600) << chosen.static_tokens;
   EXPECT_EQ(chosen.own_tokens * 20, chosen.static_tokens);
 }
 

@@ -21,7 +21,7 @@ struct DemoOptions {
 };
 
 /// The demo with prompts of `static_tokens` static tokens and a twentieth of that of their own.
-/// 0: what this CPU can prefill in time, 1,000 where it multiplies bf16 and 500 elsewhere.
+/// 0: what this CPU can prefill in time, 1,000 where it multiplies bf16 and 600 elsewhere.
 DemoOptions DemoOf(uint32_t static_tokens);
 
 struct DemoResult {

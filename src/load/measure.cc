@@ -71,6 +71,7 @@ Result<std::vector<Outcome>> WarmUp(const Setup& setup, const Workload& workload
   std::vector<PlannedRequest> plan;
   for (uint32_t i = 0; i < tenants; ++i) {
     plan.push_back(workload.Extra((i + round) % tenants, 100 + round));
+    plan.back().output_tokens = 1;  // the prompt is what a cache keeps
   }
   RunOptions closed = setup.run;
   closed.concurrency = std::max<uint32_t>(1, setup.run.concurrency);

@@ -67,21 +67,24 @@ struct FastAttention<T>::Work {
   float* cut;                   ///< likewise, of the current cut
   T *keys, *values, *values_t;  ///< a tile, of bf16
   float* scores;                ///< [64][16]
-  T* probs;                     ///< a right operand
+  T* probs;                     ///< panels as a right operand
   float* rows;                  ///< [16][D]
   int32_t* limits;              ///< [panels][16]: slots that a column sees
+  uint32_t* columns;            ///< [panels]: that see the current tile
 
   Work(Scratch& scratch, uint32_t panels, uint32_t dim) {
     const size_t tile = size_t{kTileSlots} * dim;
     const size_t states = panels * PanelFloats(dim);
-    const size_t floats = 2 * states + kTileSlots * kPanel + kPanel * dim + panels * kPanel;
-    const size_t elements = size_t{panels} * dim * kPanel + 3 * tile + kTileSlots * kPanel;
+    const size_t integers = panels * kPanel + (panels + kPanel - 1) / kPanel * kPanel;
+    const size_t floats = 2 * states + kTileSlots * kPanel + kPanel * dim + integers;
+    const size_t elements = panels * (size_t{dim} + kTileSlots) * kPanel + 3 * tile;
     total = scratch.Get<float>(floats + elements * sizeof(T) / sizeof(float));
     cut = total + states;
     scores = cut + states;
     rows = scores + kTileSlots * kPanel;
     limits = reinterpret_cast<int32_t*>(rows + kPanel * dim);
-    queries = reinterpret_cast<T*>(limits + panels * kPanel);
+    columns = reinterpret_cast<uint32_t*>(limits + panels * kPanel);
+    queries = reinterpret_cast<T*>(limits + integers);
     keys = queries + size_t{panels} * dim * kPanel;
     values = keys + tile;
     values_t = values + tile;
@@ -238,20 +241,29 @@ void FastAttention<T>::SumTile(const Call& call, const Work& work, const Tile& t
     values.by_column = true;
     scores.m = values.k = tile.slots;  // the others' scores and probabilities count for nothing
   }
+  // Keys with every panel first, then values: one tile and what belongs to a panel fit the
+  // first-level cache, both tiles don't.
   for (uint32_t p = 0; p < panels; ++p) {
     alignas(64) int32_t limits[kPanel];
-    uint32_t columns = 0;  // up to the last that sees a slot
+    uint32_t& columns = work.columns[p];  // up to the last that sees a slot
+    columns = 0;
     for (uint32_t c = 0; c < kPanel; ++c) {
       limits[c] = work.limits[p * kPanel + c] - static_cast<int32_t>(tile.first_slot);
       if (limits[c] > 0) columns = c + 1;
     }
     if (columns == 0) continue;  // the tile lies behind every row of this panel
-    scores.columns = values.columns = columns;
     float* const panel = sums + p * PanelFloats(dim);
+    scores.columns = columns;
     scores.b = work.queries + size_t{p} * dim * kPanel;
     context_.gemm(scores);
-    SoftmaxTile(work.scores, limits, tile.dead, State(panel), Sums(panel), dim, work.probs);
-    values.c = Sums(panel);
+    SoftmaxTile(work.scores, limits, tile.dead, State(panel), Sums(panel), dim,
+                work.probs + size_t{p} * kTileSlots * kPanel);
+  }
+  for (uint32_t p = 0; p < panels; ++p) {
+    if (work.columns[p] == 0) continue;
+    values.columns = work.columns[p];
+    values.b = work.probs + size_t{p} * kTileSlots * kPanel;
+    values.c = Sums(sums + p * PanelFloats(dim));
     context_.gemm(values);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/rng.h"
@@ -13,16 +14,20 @@ namespace {
 
 // The real demo's prompts in the tokens of SmolLM2, as its tokenizer counts them for seed 1: own
 // words and the template around them are 7 tokens more than words; the agents' prefixes, sized in
-// bytes, are 936 to 1,024 tokens, 980 on average, where 1,000 were wanted.
-constexpr uint32_t kTemplateTokens = 7;
-constexpr double kStaticMean = 0.98, kStaticSpread = 0.045;
+// bytes, are 936 to 1,024 tokens, 980 on average, where 1,000 were wanted, and 470 where 500 were.
+// All begin alike, with the template's words about tools: an agent that nobody has seen finds 32
+// tokens, rarely 48.
+constexpr uint32_t kTemplateTokens = 7, kSharedTokens = 36;
+// Requests that measure bytes a token, before all: round_robin goes on from there.
+constexpr uint32_t kCalibrations = 2;
+constexpr double kStaticSpread = 0.045, kStaticLess = 25;
 
 /// Eight clients (or so) who send one list of requests, each the next one when it has its answer.
 class DemoClients final : public Workload {
  public:
   explicit DemoClients(const DemoRun& run)
       : run_(run), popularity_(ZipfWeights(run.tenants, 0)), draws_(run.seed) {
-    for (uint32_t t = 0; t < run.tenants; ++t) prompts_.push_back(StaticPrompt(t));
+    for (uint32_t t = 0; t <= run.tenants; ++t) prompts_.push_back(StaticPrompt(t));
   }
   std::string_view name() const override { return "demo"; }
   std::optional<Request> Next() override {
@@ -33,13 +38,15 @@ class DemoClients final : public Workload {
 
  private:
   std::optional<Request> Send(TimePoint now) {
-    const uint64_t warmups = uint64_t{run_.warmup_rounds} * run_.tenants;
-    if (sent_ == warmups + run_.requests) return std::nullopt;
+    const uint64_t uncounted = kCalibrations + uint64_t{run_.warmup_rounds} * run_.tenants;
+    if (sent_ == uncounted + run_.requests) return std::nullopt;
     Request request;
     request.arrival = now;
-    request.counted = sent_ >= warmups;
-    request.tenant = request.counted ? DrawTenant() : InTurn();
-    request.output_tokens = run_.output_tokens;
+    request.counted = sent_ >= uncounted;
+    request.tenant = sent_ < kCalibrations ? run_.tenants
+                     : request.counted     ? DrawTenant()
+                                           : InTurn(sent_ - kCalibrations);
+    request.output_tokens = request.counted ? run_.output_tokens : 1;
     request.prompt = prompts_[request.tenant];
     AppendTokens(Mix64(run_.seed ^ Mix64(++sent_)), run_.own_tokens + kTemplateTokens,
                  request.prompt);
@@ -49,8 +56,8 @@ class DemoClients final : public Workload {
   }
 
   // Round k begins with agent k, as the real demo's.
-  uint32_t InTurn() const {
-    return static_cast<uint32_t>((sent_ + sent_ / run_.tenants) % run_.tenants);
+  uint32_t InTurn(uint64_t nth) const {
+    return static_cast<uint32_t>((nth + nth / run_.tenants) % run_.tenants);
   }
   // The same agents in the same order as in the real demo with this seed.
   uint32_t DrawTenant() {
@@ -64,8 +71,11 @@ class DemoClients final : public Workload {
     const double spread = (2 * Rng(content).Unit() - 1) * kStaticSpread;
     prompt::Identity prompt;
     prompt.root = 1;
-    AppendTokens(content, static_cast<uint32_t>(run_.static_tokens * (kStaticMean + spread)),
-                 prompt);
+    const double wanted = run_.static_tokens * (1 + spread) - kStaticLess;
+    const auto tokens = static_cast<uint32_t>(std::max(wanted, 1.0));
+    const uint32_t shared = std::min(kSharedTokens, tokens);
+    AppendTokens(run_.seed, shared, prompt);
+    AppendTokens(content, tokens - shared, prompt);
     prompt.k1_end = prompt.tools_end = static_cast<uint32_t>(prompt.size());
     return prompt;
   }
@@ -73,7 +83,7 @@ class DemoClients final : public Workload {
   const DemoRun& run_;
   Weighted popularity_;
   Rng draws_;
-  std::vector<prompt::Identity> prompts_;  // by tenant
+  std::vector<prompt::Identity> prompts_;  // by tenant; the last one is the calibration's
   uint64_t sent_ = 0;
 };
 
@@ -105,6 +115,7 @@ Result<Setup> DemoSetup(const DemoRun& run) {
   engine.block_size = 16;
   engine.max_num_batched_tokens = 512;
   engine.max_num_seqs = 64;
+  engine.eviction = sched::Eviction::kReuse;  // hidane engine's
   HIDANE_TRY(engine.gpu, CpuSetup(run.rates, run.kv_tokens));
   Setup setup;
   setup.engines.assign(run.engines, engine);
