@@ -20,6 +20,7 @@ std::vector<SimCell> DemoCells(const SimDemoOptions& options,
   run.output_tokens = real.output_tokens;
   run.warmup_rounds = options.warmup_rounds;
   run.seed = seed;
+  run.order_seed = options.order_seed;
   run.kv_tokens = DemoKvTokens(real, run.engines);
   if (requests > 0) run.requests = requests;
   if (options.rates.size() == 3) {
@@ -51,6 +52,8 @@ void AddSimDemoOptions(CLI::App& command, SimDemoOptions& o) {
   command.add_option("--cores", o.cores, "Demo: of the machine")->check(CLI::Range(1u, 1'024u));
   command.add_option("--warmup-rounds", o.warmup_rounds, "Demo: uncounted requests of each agent")
       ->check(CLI::Range(0u, 64u));
+  command.add_option("--demo-order", o.order_seed,
+                     "Demo: another race of the clients to the gateway, with the same requests");
 }
 
 }  // namespace hidane::cli

@@ -17,6 +17,7 @@ struct SimDemoOptions {
   std::vector<double> rates;  ///< sim::CpuRates in its order; empty: its defaults
   uint32_t cores = 2, warmup_rounds = 4;
   uint32_t static_tokens = 0;  ///< see DemoOf
+  uint64_t order_seed = 1;     ///< see sim::DemoRun
 };
 void AddSimDemoOptions(CLI::App& command, SimDemoOptions& options);
 

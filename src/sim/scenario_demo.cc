@@ -21,12 +21,17 @@ constexpr uint32_t kTemplateTokens = 7, kSharedTokens = 36;
 // Requests that measure bytes a token, before all: round_robin goes on from there.
 constexpr uint32_t kCalibrations = 2;
 constexpr double kStaticSpread = 0.045, kStaticLess = 25;
+// A client wants a core for its next request, and so do engines that are more than the cores.
+constexpr double kSendDelayS = 0.02;
 
 /// Eight clients (or so) who send one list of requests, each the next one when it has its answer.
 class DemoClients final : public Workload {
  public:
   explicit DemoClients(const DemoRun& run)
-      : run_(run), popularity_(ZipfWeights(run.tenants, 0)), draws_(run.seed) {
+      : run_(run),
+        popularity_(ZipfWeights(run.tenants, 0)),
+        draws_(run.seed),
+        delays_(Mix64(run.order_seed)) {
     for (uint32_t t = 0; t <= run.tenants; ++t) prompts_.push_back(StaticPrompt(t));
   }
   std::string_view name() const override { return "demo"; }
@@ -41,7 +46,7 @@ class DemoClients final : public Workload {
     const uint64_t uncounted = kCalibrations + uint64_t{run_.warmup_rounds} * run_.tenants;
     if (sent_ == uncounted + run_.requests) return std::nullopt;
     Request request;
-    request.arrival = now;
+    request.arrival = now + FromSeconds(delays_.Exponential(kSendDelayS));
     request.counted = sent_ >= uncounted;
     request.tenant = sent_ < kCalibrations ? run_.tenants
                      : request.counted     ? DrawTenant()
@@ -82,7 +87,7 @@ class DemoClients final : public Workload {
 
   const DemoRun& run_;
   Weighted popularity_;
-  Rng draws_;
+  Rng draws_, delays_;
   std::vector<prompt::Identity> prompts_;  // by tenant; the last one is the calibration's
   uint64_t sent_ = 0;
 };

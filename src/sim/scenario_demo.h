@@ -32,6 +32,7 @@ struct DemoRun {
   uint64_t requests = 187;     ///< counted
   std::string policy = "prefix";
   uint64_t seed = 1;
+  uint64_t order_seed = 1;  ///< of the race between clients: who reaches the gateway first
 };
 
 /// kInvalidArgument (param `rates`).
