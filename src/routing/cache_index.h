@@ -49,6 +49,8 @@ class CacheIndex {
   void SetCapacity(uint64_t tokens);
   void Clear();
 
+  /// `tokens` more would evict nothing.
+  bool HasRoom(uint64_t tokens) const { return this->tokens() + tokens <= capacity_tokens_; }
   uint64_t tokens() const { return static_cast<uint64_t>(tokens_); }
   size_t blocks() const { return blocks_; }
   size_t bytes() const;  ///< memory held, about

@@ -131,6 +131,10 @@ Choice PrefixChoice::Balance(std::vector<Candidate>& considered) const {
     Consider(second, considered);
     return {second, Rule::kPlaced};
   }
+  if (WorkerState* const emptied = everywhere_ ? nullptr : EmptiedHome(); emptied != nullptr) {
+    Consider(emptied, considered);
+    return {emptied, Rule::kPlaced};
+  }
   ConsiderHomes(considered);
   if (!everywhere_ && considered.empty()) return Flee(considered);
   ConsiderSpare(considered);
@@ -158,6 +162,23 @@ WorkerState* PrefixChoice::SecondHome() const {
   };
   const Accounts::Filled best = accounts_.LeastFilled(1, need, may);
   return best.empty() ? nullptr : FindWorker(workers_, best.front().second->member.id);
+}
+
+// A home that came back empty: with a warm one beside it, its cold prefill would never look cheap, and
+// it would stay idle. Warmed in a quiet moment, where that evicts nothing.
+WorkerState* PrefixChoice::EmptiedHome() const {
+  WorkerState* emptied = nullptr;
+  bool warm = false;
+  for (const WorkerId home : homes_) {
+    WorkerState* const w = FindWorker(workers_, home);
+    if (w == nullptr || !query_.MayTake(*w)) continue;
+    if (w->index.Find(query_.prompt).blocks > 0 || WarmedElsewhere(*w) > 0) {
+      warm = true;
+    } else if (w->ledger.unanswered() == 0 && w->index.HasRoom(query_.k1_tokens)) {
+      emptied = w;
+    }
+  }
+  return warm ? emptied : nullptr;
 }
 
 // Every home is out. The refuge is the same for all requests of the prefix.

@@ -19,7 +19,8 @@ bool LivesEverywhere(const Query& query, const WorkerState& any, const Placement
 ///     conversation with a home ---------------> stays, unless another is cheaper by far, or most
 ///                                               of its history is gone there anyway
 ///     conversation that will go on -----------> where its history has room
-///     anything else --------------------------> the cheapest home, or a new one on spare memory
+///     anything else --------------------------> the cheapest home, an empty one in a quiet moment,
+///                                               or a new one on spare memory
 ///
 /// "Cheap" is predicted TTFT plus the prefill that the choice creates.
 class PrefixChoice {
@@ -41,6 +42,7 @@ class PrefixChoice {
                  std::vector<Candidate>& considered) const;
   Choice Balance(std::vector<Candidate>& considered) const;
   WorkerState* SecondHome() const;
+  WorkerState* EmptiedHome() const;
   Choice Flee(std::vector<Candidate>& considered) const;
 
   bool Consider(const WorkerState* worker, std::vector<Candidate>& considered) const;

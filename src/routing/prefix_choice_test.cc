@@ -114,6 +114,26 @@ TEST(PrefixChoiceTest, AnOverfullWorkerKeepsTheConversationsWhoseHistoriesItHold
   EXPECT_NE(f.Turn(1, 21'120).worker, WorkerId(0)) << "evicted, so it is computed anew anyway";
 }
 
+TEST(PrefixChoiceTest, AWorkerThatCameBackEmptyIsWarmedAgainAndServes) {
+  Fleet4 f;
+  uint64_t n = 0;
+  const auto serve = [&f, &n](WorkerId counted, int requests) {
+    int there = 0;
+    for (int i = 0; i < requests; ++i, ++n) {
+      const auto prompt = MakePrompt({{1 + n % 8, 20'000}, {1'000 + n, 64}});
+      f.now += FromSeconds(0.5);
+      const Decision d = *f.router.Route({.identity = prompt, .max_tokens = 50}, f.now);
+      f.router.OnFirstByte(d.ticket, f.now);
+      f.router.OnDone(d.ticket, End::kComplete, f.now);
+      there += d.worker == counted;
+    }
+    return there;
+  };
+  EXPECT_GT(serve(WorkerId(2), 400), 50) << "each prefix has two homes";
+  f.router.ClearCache(WorkerId(2));
+  EXPECT_GT(serve(WorkerId(2), 160), 20);
+}
+
 TEST(PrefixChoiceTest, AmongEqualsTheOneThatComputedLeastOfLateIsChosen) {
   Fleet4 f;
   std::map<WorkerId, int> computed;
