@@ -109,8 +109,8 @@ std::string Why(dom::element answer, size_t compared) {
         worker);
   if (rule == "placed")
     return fmt::format(
-        "these tools and system text are new here. {} becomes their home: of the "
-        "workers with memory to spare it can begin first.",
+        "these tools and system text are new to {}. It is to be their home, as it "
+        "has memory to spare and can begin soon.",
         worker);
   if (rule == "failover")
     return fmt::format(

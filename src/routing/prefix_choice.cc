@@ -164,8 +164,8 @@ WorkerState* PrefixChoice::SecondHome() const {
   return best.empty() ? nullptr : FindWorker(workers_, best.front().second->member.id);
 }
 
-// A home that came back empty: with a warm one beside it, its cold prefill would never look cheap, and
-// it would stay idle. Warmed in a quiet moment, where that evicts nothing.
+// A home that came back empty: with a warm one beside it, its cold prefill would never look cheap,
+// and it would stay idle. Warmed in a quiet moment, where that evicts nothing.
 WorkerState* PrefixChoice::EmptiedHome() const {
   WorkerState* emptied = nullptr;
   bool warm = false;
