@@ -76,22 +76,38 @@ bool LiveSet::Revive(uint32_t slot) {
 }
 
 void LiveSet::AddCountFirst(uint32_t n, std::span<uint32_t> sums) const {
-  const uint32_t size = block_size_;
-  if (size != 8 && size != 16 && size != 32) {
-    for (uint32_t b = 0; b < sums.size(); ++b) sums[b] += CountFirst(b, n);
-    return;
+  switch (block_size_) {
+    case 8:
+      return AddByWords<8>(n, sums);
+    case 16:
+      return AddByWords<16>(n, sums);
+    case 32:
+      return AddByWords<32>(n, sums);
+    default:
+      for (uint32_t b = 0; b < sums.size(); ++b) sums[b] += CountFirst(b, n);
   }
-  // Several blocks in a word: their counts come at once, each in its block's first byte.
+}
+
+// Several blocks in a word: their counts come at once, each in its block's first byte.
+template <uint32_t kSize>
+void LiveSet::AddByWords(uint32_t n, std::span<uint32_t> sums) const {
+  constexpr uint32_t kBlocks = 64 / kSize;
   uint64_t mask = 0;
-  for (uint32_t at = 0; at < 64; at += size) mask |= LowBits(n) << at;
-  const auto blocks = static_cast<uint32_t>(sums.size());
-  for (uint32_t b = 0, w = 0; b < blocks; ++w) {
-    uint64_t counts = ByteCounts(words_[w] & mask);
-    for (uint32_t width = 8; width < size; width *= 2) counts += counts >> width;
-    for (const uint32_t end = std::min(b + 64 / size, blocks); b < end; ++b, counts >>= size) {
-      sums[b] += static_cast<uint8_t>(counts);
-    }
+  for (uint32_t at = 0; at < 64; at += kSize) mask |= LowBits(n) << at;
+  const uint64_t* word = words_.data();
+  const auto counts = [mask, &word] {
+    uint64_t c = ByteCounts(*word++ & mask);
+    for (uint32_t width = 8; width < kSize; width *= 2) c += c >> width;
+    return c;
+  };
+  uint32_t* at = sums.data();
+  uint32_t* const end = at + sums.size();
+  for (; end - at >= kBlocks; at += kBlocks) {
+    const uint64_t c = counts();
+    for (uint32_t i = 0; i < kBlocks; ++i) at[i] += static_cast<uint8_t>(c >> i * kSize);
   }
+  for (uint64_t c = at < end ? counts() : 0; at < end; c >>= kSize)
+    *at++ += static_cast<uint8_t>(c);
 }
 
 }  // namespace hidane::vtoken

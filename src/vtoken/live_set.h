@@ -76,6 +76,8 @@ class LiveSet {
     if (shift + n > 64) bits |= words_[word + 1] << (64 - shift);
     return bits & LowBits(n);
   }
+  template <uint32_t kSize>
+  void AddByWords(uint32_t n, std::span<uint32_t> sums) const;
   template <bool kDead, class Fn>
   void ForEach(uint32_t first, uint32_t n, Fn&& fn) const {
     for (uint32_t at = first, end = first + n; at < end; at += 64) {

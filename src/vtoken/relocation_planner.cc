@@ -110,22 +110,32 @@ RelocationPlanner::Top RelocationPlanner::FindTop(uint32_t n) const {
 }
 
 // With a tail t besides them the others keep others.sum tokens, or all.sum - o_t if t is one of
-// them: the smaller of the two.
+// them: the smaller of the two. A fresh tail loses a tie, among blocks the last one wins.
 RelocationPlanner::Tail RelocationPlanner::FindTail(const PlanInput& input, const Top& others,
                                                     const Top& all, uint32_t first) {
   const auto blocks = static_cast<uint32_t>(keys_.size());
   firsts_.assign(blocks, 0);
   for (const LiveSet& unit : input.units) unit.AddCountFirst(first, firsts_);
-  Tail best{blocks, others.sum};                         // a fresh one
-  uint64_t bar = keepers_ < all.count ? others.sum : 0;  // to be reached; a fresh one loses a tie
-  for (uint32_t b = blocks; b-- > 0;) {
-    const uint64_t kept = std::min(others.sum, all.sum + 1 - keys_[b]) + firsts_[b];
-    if (kept < bar || keys_[b] == 0) continue;
-    if (UseOf(input, b) != BlockUse::kOwn && Spanned(input.units[0], b) > first) continue;
-    best = {b, kept};
-    bar = kept + 1;
+  // How many more than others.sum, so that a block takes few instructions.
+  const auto last = static_cast<int32_t>(all.sum - others.sum + 1);
+  const uint32_t *const keys = keys_.data(), *const firsts = firsts_.data();
+  const auto more = [=](uint32_t b) {
+    return std::min(0, last - static_cast<int32_t>(keys[b])) + static_cast<int32_t>(firsts[b]);
+  };
+  const auto may = [&](uint32_t b) {
+    return UseOf(input, b) == BlockUse::kOwn ||
+           (keys[b] != 0 && Spanned(input.units[0], b) <= first);
+  };
+  int32_t most = keepers_ < all.count ? 0 : INT32_MIN;  // a fresh one keeps others.sum
+  if (input.uses.empty()) {
+    for (uint32_t b = 0; b < blocks; ++b) most = std::max(most, more(b));
+  } else {
+    for (uint32_t b = 0; b < blocks; ++b) most = may(b) ? std::max(most, more(b)) : most;
   }
-  return best;
+  for (uint32_t b = blocks; b-- > 0;) {
+    if (more(b) == most && may(b)) return {b, others.sum + static_cast<uint64_t>(most)};
+  }
+  return {blocks, others.sum};
 }
 
 void RelocationPlanner::Split(const Top& top, uint32_t tail, uint32_t stay, RelocationPlan& plan) {
