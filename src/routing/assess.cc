@@ -27,13 +27,13 @@ double KvWait(const Query& query, const WorkerState& worker) {
 }  // namespace
 
 Candidate Assess(const Query& query, const WorkerState& worker, const Params& params,
-                 uint32_t cached_min) {
+                 const CachedBounds& known) {
   const CacheIndex::Match match = worker.index.Find(query.prompt);
   const double cached = query.prompt.BytesAt(match.blocks) * query.tokens_per_byte;
   Candidate c;
   c.worker = worker.spec.id;
-  c.cached_tokens =
-      std::min(std::max(static_cast<uint32_t>(cached), cached_min), query.prompt_tokens);
+  c.cached_tokens = std::min(
+      {std::max(static_cast<uint32_t>(cached), known.min), known.max, query.prompt_tokens});
   const uint32_t uncached = std::max(query.prompt_tokens - c.cached_tokens, 1u);
   c.ttft = {.wait = worker.ledger.wait_s(query.now),
             .prefill = worker.speed.PrefillSeconds(uncached, c.cached_tokens),

@@ -143,22 +143,28 @@ void Conversations::OnJoined(uint64_t worker) {
   }
 }
 
-void Conversations::Merge(const Delta& delta, TimePoint now) {
+bool Conversations::Merge(const Delta& delta, TimePoint now) {
   log_.Seen(delta.stamp);
   const Talk* const known = Find(delta.key);
   Talk talk = known != nullptr ? *known : Talk{};
-  if (delta.stamp <= talk.stamp) return;
+  if (delta.stamp <= talk.stamp) return false;
   if (delta.tokens == 0 && talk.counted) Drop(delta.key, talk);
   talk.k1 = delta.k1;
   talk.worker = delta.worker;
   talk.stamp = delta.stamp;
   talk.seen = now;
-  if (delta.tokens == 0) return Remember(delta.key, talk);
-  talk.tokens = delta.tokens;
-  Put(delta.key, talk);
+  if (delta.tokens == 0) {
+    Remember(delta.key, talk);
+  } else {
+    talk.tokens = delta.tokens;
+    Put(delta.key, talk);
+  }
+  return true;
 }
 
+// The latest last, as they were told.
 void Conversations::AppendSnapshot(std::vector<Delta>& out) const {
+  const auto begin = static_cast<ptrdiff_t>(out.size());
   for (const auto& [k2, talk] : counted_) {
     out.push_back({.key = k2,
                    .k1 = talk.k1,
@@ -167,6 +173,7 @@ void Conversations::AppendSnapshot(std::vector<Delta>& out) const {
                    .tokens = talk.tokens,
                    .kind = Delta::Kind::kConversation});
   }
+  std::reverse(out.begin() + begin, out.end());
 }
 
 }  // namespace hidane::routing

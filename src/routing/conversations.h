@@ -61,8 +61,8 @@ class Conversations {
   /// A worker has an account again, or for the first time: the ones that live there count.
   void OnJoined(uint64_t worker);
 
-  /// REQUIRES: a kConversation.
-  void Merge(const Delta& delta, TimePoint now);
+  /// REQUIRES: a kConversation. True: it is news.
+  bool Merge(const Delta& delta, TimePoint now);
   void AppendSnapshot(std::vector<Delta>& out) const;
 
   size_t size() const { return counted_.size() + remembered_.size(); }

@@ -42,6 +42,16 @@ TEST(ConversationsTest, PromptsThatComeOnceAreInNoAccountAndTellNobody) {
   EXPECT_TRUE(t.log.Take().empty());
 }
 
+TEST(ConversationsTest, ASnapshotTellsTheLatestLast) {
+  Talks t;
+  for (const uint64_t k2 : {1, 2, 3, 1}) t.Serve(k2, 0, 500, true);
+  std::vector<Delta> told;
+  t.talks.AppendSnapshot(told);
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told.front().key, 2u);
+  EXPECT_EQ(told.back().key, 1u);
+}
+
 TEST(ConversationsTest, AConversationCountsFromItsFirstHistoryAndGrows) {
   Talks t;
   t.Serve(1, 0, 500, false);

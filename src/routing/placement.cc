@@ -71,6 +71,11 @@ std::span<const WorkerId> PlacementTable::Homes(uint64_t k1) const {
   return prefix == nullptr ? std::span<const WorkerId>() : prefix->homes;
 }
 
+uint32_t PlacementTable::Tokens(uint64_t k1) const {
+  const Prefix* const prefix = prefixes_.Find(k1);
+  return prefix == nullptr ? 0 : prefix->tokens;
+}
+
 const WorkerId* PlacementTable::ColdHome(uint64_t k1) const {
   const Prefix* const prefix = prefixes_.Find(k1);
   if (prefix == nullptr) return nullptr;
@@ -156,6 +161,10 @@ void PlacementTable::See(uint64_t k1, uint32_t tokens, TimePoint now) {
   if (now < next_rebalance_) return;
   Rebalance(now);
   next_rebalance_ = now + FromSeconds(params_.rebalance_every_s);
+}
+
+void PlacementTable::Use(uint64_t k1, TimePoint now) {
+  if (Knows(k1)) Touch(k1).seen = now;
 }
 
 void PlacementTable::Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePoint now) {

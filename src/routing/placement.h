@@ -43,6 +43,8 @@ class PlacementTable {
   bool Knows(uint64_t k1) const { return prefixes_.Find(k1) != nullptr; }
   /// The first is where the prefix was placed. Empty: it has none yet. Valid until the next write.
   std::span<const WorkerId> Homes(uint64_t k1) const;
+  /// Of the prefix; 0 where it is unknown.
+  uint32_t Tokens(uint64_t k1) const;
   /// A home that no request has been sent to yet, so that it is cold; nullptr when all are warm.
   const WorkerId* ColdHome(uint64_t k1) const;
   /// Its load is worth a second home to choose from, and memory is to spare somewhere.
@@ -69,6 +71,8 @@ class PlacementTable {
   void Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePoint now);
   /// As Serve, by a worker that is none of its homes and doesn't become one.
   void See(uint64_t k1, uint32_t tokens, TimePoint now);
+  /// Another gateway serves requests with this prefix: it isn't idle. An unknown one is ignored.
+  void Use(uint64_t k1, TimePoint now);
 
   /// A conversation with this prefix lives there, so the home must not be taken back.
   using InUse = std::function<bool(uint64_t k1, const Member& member)>;

@@ -71,6 +71,19 @@ TEST(PlacementPeersTest, AHomeThatAnotherGaveStaysWhileAllFits) {
   EXPECT_EQ(table.Homes(1).size(), 1u);
 }
 
+TEST(PlacementPeersTest, APrefixThatOthersUseIsNotIdle) {
+  const auto homes_after = [](bool used) {
+    Table table(Params{.replica = 1});
+    PutWorkers(table, 1, 20'000);
+    See(table, 1, kTokens);
+    if (used) table->Use(1, At(500));
+    for (int at_s = 700; at_s < 703; ++at_s) See(table, 2, kTokens, at_s);  // has no room beside it
+    return table.Homes(1).size();
+  };
+  EXPECT_EQ(homes_after(false), 0u);
+  EXPECT_EQ(homes_after(true), 1u);
+}
+
 TEST(PlacementPeersTest, SilentGatewaysChooseAlikeWhateverEachSees) {
   Table a(Params{.replica = 1, .silent_peers = true});
   Table b(Params{.replica = 2, .silent_peers = true});

@@ -73,9 +73,13 @@ class Policy {
 };
 
 /// What `worker` would give: cached tokens by the index, and the predicted time to first token.
-/// `cached_min`: tokens from the prompt's start that are known to be cached beside the index.
+/// `known`: bounds of the tokens from the prompt's start that are cached, known beside the index.
+struct CachedBounds {
+  uint32_t min = 0;
+  uint32_t max = UINT32_MAX;
+};
 Candidate Assess(const Query& query, const WorkerState& worker, const Params& params,
-                 uint32_t cached_min = 0);
+                 const CachedBounds& known = {});
 
 /// nullptr for a name that isn't in PolicyNames().
 std::unique_ptr<Policy> MakePolicy(std::string_view name, const Params& params);

@@ -15,7 +15,8 @@ class PrefixPolicy final : public Policy {
         accounts_(params),
         log_(params.replica),
         table_(params, accounts_, log_),
-        talks_(params, accounts_, log_) {
+        talks_(params, accounts_, log_),
+        turns_(params.conversations_max) {
     table_.SetInUse(
         [this](uint64_t k1, const Member& member) { return talks_.LiveAt(k1, member.key); });
   }
@@ -24,7 +25,7 @@ class PrefixPolicy final : public Policy {
 
   Choice Choose(const Query& query, WorkerSpan workers,
                 std::vector<Candidate>& considered) const override {
-    return PrefixChoice(params_, accounts_, table_, talks_, query, workers, draws_)
+    return PrefixChoice(params_, accounts_, table_, talks_, turns_, query, workers, draws_)
         .Make(considered);
   }
   uint32_t Commit(const Query& query, const Choice& choice) override;
@@ -40,19 +41,19 @@ class PrefixPolicy final : public Policy {
   std::vector<Delta> TakeDeltas() override { return log_.Take(); }
   std::vector<Delta> Snapshot() const override;
   void Merge(const Delta& delta, TimePoint now) override {
-    if (delta.kind == Delta::Kind::kConversation) {
-      talks_.Merge(delta, now);
-    } else {
-      table_.Merge(delta, now);
-    }
+    if (delta.kind != Delta::Kind::kConversation) return table_.Merge(delta, now);
+    if (talks_.Merge(delta, now) && delta.tokens > 0) Hear(delta, now);
   }
 
  private:
+  void Hear(const Delta& turn, TimePoint now);
+
   Params params_;
   Accounts accounts_;
   DeltaLog log_;
   PlacementTable table_;
   Conversations talks_;
+  TurnCaches turns_;
   uint64_t draws_ = 0;
 };
 
@@ -76,13 +77,35 @@ uint32_t PrefixPolicy::Commit(const Query& query, const Choice& choice) {
                 .tokens = own,
                 .has_history = query.has_history()},
                query.now);
-  return talks_.Find(query.prompt.k2())->counted ? own : 0;
+  if (!talks_.Find(query.prompt.k2())->counted) return 0;
+  turns_.Use({.worker = worker.key,
+              .k1 = k1,
+              .k2 = query.prompt.k2(),
+              .k1_tokens = query.k1_tokens,
+              .tokens = own},
+             worker.capacity_tokens);
+  return own;
+}
+
+// Another gateway's turn uses its prefix, and memory where it went, as one's own would.
+void PrefixPolicy::Hear(const Delta& turn, TimePoint now) {
+  table_.Use(turn.k1, now);
+  const Account* const account = accounts_.FindKey(turn.worker);
+  if (account == nullptr) return;
+  turns_.Hear({.worker = turn.worker,
+               .k1 = turn.k1,
+               .k2 = turn.key,
+               .k1_tokens = table_.Tokens(turn.k1),
+               .tokens = turn.tokens},
+              account->member.capacity_tokens);
 }
 
 void PrefixPolicy::OnMembers(WorkerSpan workers, TimePoint now) {
   std::vector<WorkerId> gone;
   for (const Account& a : accounts_) {
-    if (FindWorker(workers, a.member.id) == nullptr) gone.push_back(a.member.id);
+    const WorkerState* const w = FindWorker(workers, a.member.id);
+    if (w == nullptr || w->key != a.member.key) turns_.Forget(a.member.key);
+    if (w == nullptr) gone.push_back(a.member.id);
   }
   for (const WorkerId id : gone) table_.RemoveWorker(id);
   for (const WorkerState* w : workers) {

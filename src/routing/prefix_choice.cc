@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/rng.h"
-
 namespace hidane::routing {
 namespace {
 
@@ -32,11 +30,13 @@ bool LivesEverywhere(const Query& query, const WorkerState& any, const Placement
 
 PrefixChoice::PrefixChoice(const Params& params, const Accounts& accounts,
                            const PlacementTable& table, const Conversations& talks,
-                           const Query& query, WorkerSpan workers, uint64_t draw)
+                           const TurnCaches& turns, const Query& query, WorkerSpan workers,
+                           uint64_t draw)
     : params_(params),
       accounts_(accounts),
       table_(table),
       talks_(talks),
+      turns_(turns),
       query_(query),
       workers_(workers),
       draw_(draw),
@@ -191,95 +191,6 @@ Choice PrefixChoice::Flee(std::vector<Candidate>& considered) const {
   WorkerState* const worker = FindWorker(workers_, *refuge);
   Consider(worker, considered);
   return {worker, Rule::kFailover};
-}
-
-bool PrefixChoice::Consider(const WorkerState* worker, std::vector<Candidate>& considered) const {
-  if (worker == nullptr || !query_.MayTake(*worker)) return false;
-  if (std::ranges::find(considered, worker->spec.id, &Candidate::worker) == considered.end()) {
-    Candidate& c =
-        considered.emplace_back(Assess(query_, *worker, params_, WarmedElsewhere(*worker)));
-    c.ttft.wait += ToldWait(*worker);
-  }
-  return true;
-}
-
-// What another gateway sent there, this one's index knows nothing of: the conversation's last turn,
-// or its prefix.
-uint32_t PrefixChoice::WarmedElsewhere(const WorkerState& worker) const {
-  const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
-  if (talk != nullptr && talk->counted && talk->worker == worker.key &&
-      talk->stamp.replica != params_.replica) {
-    return query_.k1_tokens + talk->tokens;
-  }
-  if (everywhere_ || worker.index.Find(query_.prompt).blocks > 0) return 0;
-  const Account* const account = accounts_.Find(worker.spec.id);
-  if (account == nullptr) return 0;
-  return table_.WarmedElsewhere(query_.prompt.k1(), account->member) ? query_.k1_tokens : 0;
-}
-
-// Prefills that other gateways told of. Too rough a number to drive a conversation off its worker.
-double PrefixChoice::ToldWait(const WorkerState& worker) const {
-  const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
-  if (talk != nullptr && talk->worker == worker.key) return 0;
-  const Account* const account = accounts_.Find(worker.spec.id);
-  return account == nullptr ? 0 : account->told_s(query_.now);
-}
-
-void PrefixChoice::ConsiderHomes(std::vector<Candidate>& considered) const {
-  for (const WorkerId home : homes_) Consider(FindWorker(workers_, home), considered);
-}
-
-bool PrefixChoice::IsHome(WorkerId id) const {
-  return everywhere_ || std::ranges::find(homes_, id) != homes_.end();
-}
-
-uint64_t PrefixChoice::Needed(const Account& account, uint64_t tokens) const {
-  return tokens + (IsHome(account.member.id) ? 0 : query_.k1_tokens);
-}
-
-// Workers with room for `tokens` of history, those that would be filled alike.
-void PrefixChoice::ConsiderRoomiest(uint64_t tokens, double within,
-                                    std::vector<Candidate>& considered) const {
-  const auto need = [&](const Account& a) { return Needed(a, tokens); };
-  ConsiderAlike(accounts_.Roomiest(params_.compare_max, need), within, tokens, considered);
-}
-
-// The least filled, and those within a share `within` of `tokens` of it.
-void PrefixChoice::ConsiderAlike(const Accounts::Filled& accounts, double within, uint64_t tokens,
-                                 std::vector<Candidate>& considered) const {
-  for (const auto& [fill, account] : accounts) {
-    const double slack =
-        within * static_cast<double>(tokens) / static_cast<double>(account->member.capacity_tokens);
-    if (fill > accounts.front().first + slack) break;
-    Consider(FindWorker(workers_, account->member.id), considered);
-  }
-}
-
-// Workers beside the homes. Where every worker is one: all, or some drawn by lot from a place of
-// the conversation's own, so that ties spread. Else those that have memory to spare, once this
-// gateway's own queues at the homes are longer than computing the prefix anew would take twice:
-// what others told of is too rough to spread prefixes by.
-void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
-  const size_t n = workers_.size();
-  const uint64_t k2 = query_.prompt.k2();
-  if (everywhere_) {
-    const uint64_t draw = Mix64(k2 ^ draw_);
-    for (size_t i = 0; i < std::min<size_t>(n, params_.compare_max); ++i) {
-      Consider(workers_[n <= params_.compare_max ? (k2 + i) % n : Mix64(draw + i) % n], considered);
-    }
-    return;
-  }
-  const double recompute_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
-  const bool queued = std::ranges::all_of(considered, [&](const Candidate& c) {
-    return FindWorker(workers_, c.worker)->ledger.wait_s(query_.now) > 2 * recompute_s;
-  });
-  if (!queued) return;
-  const auto spare =
-      accounts_.Roomiest(params_.compare_max, [&](const Account& a) { return Needed(a, 0); });
-  for (const auto& [fill, account] : spare) {
-    if (fill > params_.spare_mark) break;
-    Consider(FindWorker(workers_, account->member.id), considered);
-  }
 }
 
 // Among near ties (rates are noisy) the one that holds most of the prompt, then the one that

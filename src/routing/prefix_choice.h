@@ -5,6 +5,7 @@
 #include "routing/conversations.h"
 #include "routing/placement.h"
 #include "routing/policy.h"
+#include "routing/turn_caches.h"
 
 namespace hidane::routing {
 
@@ -26,7 +27,8 @@ bool LivesEverywhere(const Query& query, const WorkerState& any, const Placement
 class PrefixChoice {
  public:
   PrefixChoice(const Params& params, const Accounts& accounts, const PlacementTable& table,
-               const Conversations& talks, const Query& query, WorkerSpan workers, uint64_t draw);
+               const Conversations& talks, const TurnCaches& turns, const Query& query,
+               WorkerSpan workers, uint64_t draw);
 
   Choice Make(std::vector<Candidate>& considered);
 
@@ -46,6 +48,7 @@ class PrefixChoice {
   Choice Flee(std::vector<Candidate>& considered) const;
 
   bool Consider(const WorkerState* worker, std::vector<Candidate>& considered) const;
+  CachedBounds KnownCached(const WorkerState& worker) const;
   uint32_t WarmedElsewhere(const WorkerState& worker) const;
   double ToldWait(const WorkerState& worker) const;
   void ConsiderHomes(std::vector<Candidate>& considered) const;
@@ -62,6 +65,7 @@ class PrefixChoice {
   const Accounts& accounts_;
   const PlacementTable& table_;
   const Conversations& talks_;
+  const TurnCaches& turns_;
   const Query& query_;
   WorkerSpan workers_;
   uint64_t draw_;

@@ -16,7 +16,7 @@ constexpr uint32_t kStatic = 6'400;
 
 class Fleet4 {
  public:
-  Fleet4() {
+  explicit Fleet4(uint32_t replica = 0) : router(Params{.replica = replica}) {
     for (uint32_t w = 0; w < 4; ++w) router.PutWorker(TestWorker(w, 100'000), now);
   }
   // One turn of conversation `talk`, whose prompt then has `history` tokens behind its first
@@ -132,6 +132,19 @@ TEST(PrefixChoiceTest, AWorkerThatCameBackEmptyIsWarmedAgainAndServes) {
   EXPECT_GT(serve(WorkerId(2), 400), 50) << "each prefix has two homes";
   f.router.ClearCache(WorkerId(2));
   EXPECT_GT(serve(WorkerId(2), 160), 20);
+}
+
+TEST(PrefixChoiceTest, WhatOtherGatewaysSentPushesHistoriesOutToo) {
+  Fleet4 told(1);
+  Fleet4 f(2);
+  for (uint32_t w = 1; w < 4; ++w) told.router.DrainWorker(WorkerId(w), true, told.now);
+  for (uint64_t talk = 1; talk <= 7; ++talk) told.Turn(talk, 20'480);  // 147k tokens on 100k
+  f.now = told.now;
+  for (const Delta& delta : told.router.TakeDeltas()) f.router.Merge(delta, f.now);
+  const Decision latest = f.Turn(7, 21'120);
+  EXPECT_EQ(latest.worker, WorkerId(0));
+  EXPECT_GE(latest.expected_cached, kStatic + 20'480) << "what another one sent is there";
+  EXPECT_NE(f.Turn(1, 21'120).worker, WorkerId(0)) << "until others pushed it out";
 }
 
 TEST(PrefixChoiceTest, AmongEqualsTheOneThatComputedLeastOfLateIsChosen) {

@@ -1,0 +1,102 @@
+// Whom a PrefixChoice compares, and what is known of each.
+#include <algorithm>
+
+#include "base/rng.h"
+#include "routing/prefix_choice.h"
+
+namespace hidane::routing {
+
+bool PrefixChoice::Consider(const WorkerState* worker, std::vector<Candidate>& considered) const {
+  if (worker == nullptr || !query_.MayTake(*worker)) return false;
+  if (std::ranges::find(considered, worker->spec.id, &Candidate::worker) == considered.end()) {
+    Candidate& c = considered.emplace_back(Assess(query_, *worker, params_, KnownCached(*worker)));
+    c.ttft.wait += ToldWait(*worker);
+  }
+  return true;
+}
+
+// Beside this gateway's index: the history of a conversation that lives there, less what all
+// gateways' turns since its last one pushed out; or a prefix that another one sent.
+CachedBounds PrefixChoice::KnownCached(const WorkerState& worker) const {
+  const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
+  CachedBounds known{.min = WarmedElsewhere(worker)};
+  const bool lives = talk != nullptr && talk->counted && talk->worker == worker.key;
+  if (!turns_.hears() || !lives) return known;
+  known.max = query_.k1_tokens + turns_.Left(worker.key, query_.prompt.k2());
+  if (talk->stamp.replica != params_.replica) known.min = known.max;
+  return known;
+}
+
+uint32_t PrefixChoice::WarmedElsewhere(const WorkerState& worker) const {
+  if (everywhere_ || worker.index.Find(query_.prompt).blocks > 0) return 0;
+  const Account* const account = accounts_.Find(worker.spec.id);
+  if (account == nullptr) return 0;
+  return table_.WarmedElsewhere(query_.prompt.k1(), account->member) ? query_.k1_tokens : 0;
+}
+
+// Prefills that other gateways told of. Too rough a number to drive a conversation off its worker.
+double PrefixChoice::ToldWait(const WorkerState& worker) const {
+  const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
+  if (talk != nullptr && talk->worker == worker.key) return 0;
+  const Account* const account = accounts_.Find(worker.spec.id);
+  return account == nullptr ? 0 : account->told_s(query_.now);
+}
+
+void PrefixChoice::ConsiderHomes(std::vector<Candidate>& considered) const {
+  for (const WorkerId home : homes_) Consider(FindWorker(workers_, home), considered);
+}
+
+bool PrefixChoice::IsHome(WorkerId id) const {
+  return everywhere_ || std::ranges::find(homes_, id) != homes_.end();
+}
+
+uint64_t PrefixChoice::Needed(const Account& account, uint64_t tokens) const {
+  return tokens + (IsHome(account.member.id) ? 0 : query_.k1_tokens);
+}
+
+// Workers with room for `tokens` of history, those that would be filled alike.
+void PrefixChoice::ConsiderRoomiest(uint64_t tokens, double within,
+                                    std::vector<Candidate>& considered) const {
+  const auto need = [&](const Account& a) { return Needed(a, tokens); };
+  ConsiderAlike(accounts_.Roomiest(params_.compare_max, need), within, tokens, considered);
+}
+
+// The least filled, and those within a share `within` of `tokens` of it.
+void PrefixChoice::ConsiderAlike(const Accounts::Filled& accounts, double within, uint64_t tokens,
+                                 std::vector<Candidate>& considered) const {
+  for (const auto& [fill, account] : accounts) {
+    const double slack =
+        within * static_cast<double>(tokens) / static_cast<double>(account->member.capacity_tokens);
+    if (fill > accounts.front().first + slack) break;
+    Consider(FindWorker(workers_, account->member.id), considered);
+  }
+}
+
+// Workers beside the homes. Where every worker is one: all, or some drawn by lot from a place of
+// the conversation's own, so that ties spread. Else those that have memory to spare, once this
+// gateway's own queues at the homes are longer than computing the prefix anew would take twice:
+// what others told of is too rough to spread prefixes by.
+void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
+  const size_t n = workers_.size();
+  const uint64_t k2 = query_.prompt.k2();
+  if (everywhere_) {
+    const uint64_t draw = Mix64(k2 ^ draw_);
+    for (size_t i = 0; i < std::min<size_t>(n, params_.compare_max); ++i) {
+      Consider(workers_[n <= params_.compare_max ? (k2 + i) % n : Mix64(draw + i) % n], considered);
+    }
+    return;
+  }
+  const double recompute_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
+  const bool queued = std::ranges::all_of(considered, [&](const Candidate& c) {
+    return FindWorker(workers_, c.worker)->ledger.wait_s(query_.now) > 2 * recompute_s;
+  });
+  if (!queued) return;
+  const auto spare =
+      accounts_.Roomiest(params_.compare_max, [&](const Account& a) { return Needed(a, 0); });
+  for (const auto& [fill, account] : spare) {
+    if (fill > params_.spare_mark) break;
+    Consider(FindWorker(workers_, account->member.id), considered);
+  }
+}
+
+}  // namespace hidane::routing
