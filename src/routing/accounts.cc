@@ -19,10 +19,15 @@ bool Accounts::Put(const Member& member) {
   Account* const known = Find(member.id);
   if (known != nullptr && known->member.key == member.key) {
     known->member = member;
+    known->limit = Limit(member);
+    Refill(*known);
     return false;
   }
   Remove(member.id);
-  accounts_.insert(std::ranges::lower_bound(accounts_, member.id, {}, IdOf), {.member = member});
+  const auto at = std::ranges::lower_bound(accounts_, member.id, {}, IdOf);
+  Account& joined = *accounts_.insert(at, Account());
+  joined.member = member;
+  joined.limit = Limit(member);
   Reindex();
   return true;
 }
@@ -33,7 +38,21 @@ void Accounts::Remove(WorkerId id) {
 
 void Accounts::Reindex() {
   by_key_.clear();
+  fills_.resize(accounts_.size());
+  for (const Account& account : accounts_) Refill(account);
   for (uint32_t at = 0; at < accounts_.size(); ++at) by_key_.emplace(accounts_[at].member.key, at);
+}
+
+void Accounts::Assign(Account& account, const Assigned& more) {
+  account.statics += more.statics;
+  account.extra += more.extra;
+  account.conversations += more.conversations;
+  Refill(account);
+}
+
+void Accounts::Refill(const Account& account) {
+  const auto capacity = static_cast<double>(std::max<uint64_t>(account.member.capacity_tokens, 1));
+  fills_[IndexOf(account)] = static_cast<double>(account.firsts()) / capacity;
 }
 
 const Account* Accounts::Find(WorkerId id) const {
@@ -58,10 +77,9 @@ Account* Accounts::FindKey(uint64_t key) {
   return const_cast<Account*>(std::as_const(*this).FindKey(key));
 }
 
-uint64_t Accounts::Limit(const Account& account) const {
-  const Member& m = account.member;
-  const auto filled = static_cast<uint64_t>(fill_ * static_cast<double>(m.capacity_tokens));
-  return filled - std::min(filled, m.reserve_tokens);
+uint64_t Accounts::Limit(const Member& member) const {
+  const auto filled = static_cast<uint64_t>(fill_ * static_cast<double>(member.capacity_tokens));
+  return filled - std::min(filled, member.reserve_tokens);
 }
 
 uint64_t Accounts::Assignable(const Account& account) {
@@ -74,10 +92,25 @@ double Accounts::Fill(const Account& account, uint64_t tokens) {
          static_cast<double>(std::max<uint64_t>(account.member.capacity_tokens, 1));
 }
 
+namespace {
+
+uint64_t RendezvousBits(uint64_t key, const Member& member) {
+  return Mix64(key ^ member.key) >> 11;
+}
+
+}  // namespace
+
 double RendezvousScore(uint64_t key, const Member& member) {
-  const uint64_t bits = Mix64(key ^ member.key) >> 11;
-  const double unit = (static_cast<double>(bits) + 0.5) * 0x1p-53;
+  const double unit = (static_cast<double>(RendezvousBits(key, member)) + 0.5) * 0x1p-53;
   return static_cast<double>(member.capacity_tokens) / -std::log(unit);
+}
+
+// The score rises with the bits: workers alike, which most are, need no logarithm.
+bool RanksBefore(uint64_t key, const Member& a, const Member& b) {
+  if (a.capacity_tokens == b.capacity_tokens) {
+    return RendezvousBits(key, a) > RendezvousBits(key, b);
+  }
+  return RendezvousScore(key, a) > RendezvousScore(key, b);
 }
 
 }  // namespace hidane::routing

@@ -3,6 +3,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -21,18 +22,24 @@ struct Member {
   bool takes_new = true;        ///< healthy and not draining
 };
 
+/// Tokens of a worker's KV memory, by what they are assigned to.
+struct Assigned {
+  uint64_t statics = 0;        ///< the prefixes at home there
+  uint64_t extra = 0;          ///< of them, where this is not the prefix's first home
+  uint64_t conversations = 0;  ///< histories
+};
+
 /// What is assigned to one worker's KV memory: static prefixes, once each, and the histories of
 /// conversations.
-struct Account {
+struct Account : Assigned {
   Member member;
-  uint64_t statics = 0;        ///< tokens of the prefixes at home here
-  uint64_t extra = 0;          ///< of them, where this is not the prefix's first home
-  uint64_t conversations = 0;  ///< tokens of histories
-  uint32_t homes = 0;          ///< prefixes at home here
-  TimePoint told_until{};      ///< prefills that other gateways told of keep it busy until then
-  double load = 0;             ///< requests of late to them, each shared among its homes
+  uint64_t limit = 0;      ///< tokens that may be assigned: `fill` of the memory, less the reserve
+  uint32_t homes = 0;      ///< prefixes at home here
+  TimePoint told_until{};  ///< prefills that other gateways told of keep it busy until then
+  double load = 0;         ///< requests of late to them, each shared among its homes
 
   uint64_t assigned() const { return statics + conversations; }
+  uint64_t firsts() const { return assigned() - extra; }  ///< less what can make way
   /// Seconds of prefill that other gateways told of.
   double told_s(TimePoint now) const { return std::max(0.0, Seconds(told_until - now)); }
 };
@@ -45,6 +52,8 @@ class Accounts {
   /// Adds or changes; true when it is new. A known id with another key starts with nothing.
   bool Put(const Member& member);
   void Remove(WorkerId id);
+  /// Adds to what is assigned; modulo 2^64, so that tokens are also taken back.
+  void Assign(Account& account, const Assigned& more);
 
   Account* Find(WorkerId id);
   const Account* Find(WorkerId id) const;
@@ -58,22 +67,36 @@ class Accounts {
   size_t size() const { return accounts_.size(); }
   bool empty() const { return accounts_.empty(); }
 
-  /// Tokens that may be assigned: `fill` of the memory, less the reserve.
-  uint64_t Limit(const Account& account) const;
   /// What running requests leave of the whole memory.
   static uint64_t Assignable(const Account& account);
   /// Share of the memory that would be assigned with `tokens` more.
   static double Fill(const Account& account, uint64_t tokens = 0);
-  bool HasRoom(const Account& account, uint64_t tokens) const {
-    return account.member.takes_new && account.assigned() + tokens <= Limit(account);
+  static bool HasRoom(const Account& account, uint64_t tokens) {
+    return account.member.takes_new && account.assigned() + tokens <= account.limit;
+  }
+  /// Share of the memory that is assigned, less what can make way.
+  double FirstsFill(const Account& account) const { return fills_[IndexOf(account)]; }
+  /// Of the accounts that `may(account)`, those for which that share is least: all alike, the
+  /// first `most` by id. O(workers), but nearly all of them cost one comparison.
+  template <class May>
+  std::vector<const Account*> LeastFirsts(size_t most, May&& may) const {
+    std::vector<const Account*> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < fills_.size(); ++i) {
+      if (fills_[i] > least || (fills_[i] == least && best.size() == most)) continue;
+      if (!may(accounts_[i])) continue;
+      if (fills_[i] < least) best.clear();
+      least = fills_[i];
+      best.push_back(&accounts_[i]);
+    }
+    return best;
   }
   using Filled = std::vector<std::pair<double, const Account*>>;  ///< with the share filled
   /// Of the accounts with room for `need(account)` tokens more, up to `most` that would be least
   /// filled with them, in that order; ties by id. O(workers).
   template <class Need>
   Filled Roomiest(size_t most, Need&& need) const {
-    return LeastFilled(most, need,
-                       [this](const Account& a, uint64_t tokens) { return HasRoom(a, tokens); });
+    return LeastFilled(most, need, HasRoom);
   }
   /// The same of the accounts that `may(account, tokens)` take them.
   template <class Need, class May>
@@ -82,9 +105,9 @@ class Accounts {
     best.reserve(most + 1);
     for (const Account& a : accounts_) {
       const uint64_t tokens = need(a);
-      if (!may(a, tokens)) continue;
       const double fill = Fill(a, tokens);
       if (best.size() == most && fill >= best.back().first) continue;
+      if (!may(a, tokens)) continue;
       const auto at =
           std::ranges::upper_bound(best, fill, {}, [](const auto& b) { return b.first; });
       best.insert(at, {fill, &a});
@@ -94,10 +117,16 @@ class Accounts {
   }
 
  private:
+  uint64_t Limit(const Member& member) const;
+  size_t IndexOf(const Account& account) const {
+    return static_cast<size_t>(&account - accounts_.data());
+  }
+  void Refill(const Account& account);
   void Reindex();
 
   double fill_;
   std::vector<Account> accounts_;
+  std::vector<double> fills_;  // FirstsFill of each: a pass over them stays in the first cache
   boost::unordered_flat_map<uint64_t, uint32_t> by_key_;
 };
 
@@ -105,5 +134,7 @@ class Accounts {
 /// key comes first in its order. Source: Schindelhauer and Schomaker, "Weighted Distributed Hash
 /// Tables" (2005), the logarithmic method.
 double RendezvousScore(uint64_t key, const Member& member);
+/// `a` comes before `b` in the rendezvous order of `key`.
+bool RanksBefore(uint64_t key, const Member& a, const Member& b);
 
 }  // namespace hidane::routing

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <span>
 
-#include "routing/flat_map.h"
-
 namespace hidane::routing {
 namespace {
 
@@ -33,30 +31,53 @@ CacheIndex::Path CacheIndex::Walk(const prompt::Identity& prompt, Visit&& visit)
   const std::span<const uint64_t> chain = prompt.chain;
   Path path;
   while (path.blocks < chain.size()) {
-    const auto at = first_.find(chain[path.blocks]);
-    if (at == first_.end()) break;
-    const Run& run = runs_[at->second];
-    path.last = at->second;
+    const RunId id = first_.Find(chain[path.blocks]);
+    if (id == kNone) break;
+    const Run& run = runs_[id];
+    path.last = id;
     path.inside = CommonBlocks(run.blocks, chain.subspan(path.blocks));
     path.blocks += path.inside;
-    visit(at->second);
+    visit(id);
     if (path.inside < run.blocks.size()) break;
   }
   return path;
 }
 
-CacheIndex::Match CacheIndex::Find(const prompt::Identity& prompt) const {
-  const Path path = Walk(prompt, [](RunId) {});
+CacheIndex::Match CacheIndex::MatchOf(const Path& path) const {
   if (path.last == kNone) return {};
   return {static_cast<uint32_t>(path.blocks), runs_[path.last].used};
 }
 
-void CacheIndex::Insert(const prompt::Identity& prompt, double tokens_per_byte, TimePoint now) {
+CacheIndex::Match CacheIndex::Find(const prompt::Identity& prompt) const {
+  return MatchOf(Walk(prompt, [](RunId) {}));
+}
+
+// Prompts branch where their parts end.
+void CacheIndex::PrefetchFirst(const prompt::Identity& prompt) const {
+  for (const size_t at : {uint32_t{0}, prompt.k1_end, prompt.k2_end}) {
+    if (at < prompt.size()) first_.Prefetch(prompt.chain[at]);
+  }
+}
+
+void CacheIndex::PrefetchRun(const prompt::Identity& prompt) const {
+  const RunId id = prompt.size() == 0 ? kNone : first_.Find(prompt.chain.front());
+  if (id != kNone) __builtin_prefetch(&runs_[id]);
+}
+
+void CacheIndex::PrefetchInsert() const {
+  for (const RunId id : {newest_, oldest_, free_.empty() ? kNone : free_.back()}) {
+    if (id != kNone) __builtin_prefetch(&runs_[id]);
+  }
+}
+
+CacheIndex::Match CacheIndex::Insert(const prompt::Identity& prompt, double tokens_per_byte,
+                                     TimePoint now) {
   path_.clear();
   const Path path = Walk(prompt, [this](RunId run) { path_.push_back(run); });
+  const Match before = MatchOf(path);
   if (path.last != kNone && path.inside < runs_[path.last].blocks.size()) {
     Split(path.last, path.inside);
-    path_.back() = first_.at(prompt.chain[path.blocks - path.inside]);
+    path_.back() = first_.Find(prompt.chain[path.blocks - path.inside]);
   }
   if (path.blocks < prompt.size()) {
     const RunId id = NewRun();
@@ -66,7 +87,7 @@ void CacheIndex::Insert(const prompt::Identity& prompt, double tokens_per_byte, 
     run.tokens = (prompt.bytes() - prompt.BytesAt(path.blocks)) * tokens_per_byte;
     tokens_ += run.tokens;
     blocks_ += run.blocks.size();
-    SetFirst(run.blocks.front(), id);
+    first_.Set(run.blocks.front(), id);
     LinkNewest(id);
     path_.push_back(id);
   }
@@ -76,6 +97,7 @@ void CacheIndex::Insert(const prompt::Identity& prompt, double tokens_per_byte, 
     runs_[*run].used = now;
   }
   Trim();
+  return before;
 }
 
 // The run keeps its tail, so nothing below it changes; the head is a new run above it.
@@ -90,14 +112,9 @@ void CacheIndex::Split(RunId id, size_t at) {
   head.tokens = tail.tokens * share;
   tail.tokens -= head.tokens;
   head.used = tail.used;
-  SetFirst(head.blocks.front(), head_id);
-  SetFirst(tail.blocks.front(), id);
+  first_.Set(head.blocks.front(), head_id);
+  first_.Set(tail.blocks.front(), id);
   LinkBefore(head_id, id);
-}
-
-void CacheIndex::SetFirst(uint64_t block, RunId run) {
-  MakeRoom(first_);
-  first_.insert_or_assign(block, run);
 }
 
 CacheIndex::RunId CacheIndex::NewRun() {
@@ -112,9 +129,7 @@ CacheIndex::RunId CacheIndex::NewRun() {
 
 void CacheIndex::Remove(RunId id) {
   Run& run = runs_[id];
-  if (const auto at = first_.find(run.blocks.front()); at != first_.end() && at->second == id) {
-    first_.erase(at);
-  }
+  if (first_.Find(run.blocks.front()) == id) first_.Erase(run.blocks.front());
   tokens_ -= run.tokens;
   blocks_ -= run.blocks.size();
   Unlink(id);
@@ -176,7 +191,7 @@ void CacheIndex::Shorten(RunId id, size_t blocks) {
 }
 
 void CacheIndex::ForgetRun(uint64_t block) {
-  if (const auto at = first_.find(block); at != first_.end()) Remove(at->second);
+  if (const RunId id = first_.Find(block); id != kNone) Remove(id);
 }
 
 void CacheIndex::Forget(const boost::unordered_flat_set<uint64_t>& gone) {
@@ -208,8 +223,7 @@ void CacheIndex::Clear() {
 }
 
 size_t CacheIndex::bytes() const {
-  constexpr size_t kSlot = sizeof(std::pair<uint64_t, RunId>) + 1;
-  return blocks_ * sizeof(uint64_t) + runs_.size() * sizeof(Run) + first_.bucket_count() * kSlot;
+  return blocks_ * sizeof(uint64_t) + runs_.size() * sizeof(Run) + first_.bytes();
 }
 
 }  // namespace hidane::routing

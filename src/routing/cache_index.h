@@ -1,5 +1,4 @@
 #pragma once
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +6,7 @@
 
 #include "base/clock.h"
 #include "prompt/identity.h"
+#include "routing/block_table.h"
 
 namespace hidane::routing {
 
@@ -32,8 +32,16 @@ class CacheIndex {
   };
   Match Find(const prompt::Identity& prompt) const;
 
+  /// Begin the memory accesses of a Find, one after the other, so that those of several workers
+  /// run side by side.
+  void PrefetchFirst(const prompt::Identity& prompt) const;
+  void PrefetchRun(const prompt::Identity& prompt) const;
+  /// The same of an Insert.
+  void PrefetchInsert() const;
+
   /// The worker computes `prompt`: its blocks are (or soon will be) cached and most recent.
-  void Insert(const prompt::Identity& prompt, double tokens_per_byte, TimePoint now);
+  /// Returns what was there before.
+  Match Insert(const prompt::Identity& prompt, double tokens_per_byte, TimePoint now);
 
   /// A prefill that Insert believed in did not happen: drops the run that began at `block`.
   void ForgetRun(uint64_t block);
@@ -57,7 +65,7 @@ class CacheIndex {
 
  private:
   using RunId = uint32_t;
-  static constexpr RunId kNone = UINT32_MAX;
+  static constexpr RunId kNone = BlockTable::kNone;
   struct Run {
     std::vector<uint64_t> blocks;
     double tokens = 0;
@@ -73,8 +81,8 @@ class CacheIndex {
 
   template <class Visit>
   Path Walk(const prompt::Identity& prompt, Visit&& visit) const;
+  Match MatchOf(const Path& path) const;
   RunId NewRun();
-  void SetFirst(uint64_t block, RunId run);
   void Split(RunId run, size_t at);
   void Remove(RunId run);
   void Shorten(RunId run, size_t blocks);
@@ -83,10 +91,10 @@ class CacheIndex {
   void Unlink(RunId run);
   void Trim();
 
+  BlockTable first_;  // first block of each run
   std::vector<Run> runs_;
   std::vector<RunId> free_;
   std::vector<RunId> path_;  // scratch of Insert
-  boost::unordered_flat_map<uint64_t, RunId> first_;
   RunId newest_ = kNone;
   RunId oldest_ = kNone;
   double tokens_ = 0;

@@ -59,7 +59,7 @@ double Conversations::idle_s() const {
 void Conversations::Count(const Talk& talk, bool add) {
   const uint64_t pair = Pair(talk.k1, talk.worker);
   if (Account* const account = accounts_.FindKey(talk.worker)) {
-    account->conversations += add ? talk.tokens : -uint64_t{talk.tokens};
+    accounts_.Assign(*account, {.conversations = add ? talk.tokens : -uint64_t{talk.tokens}});
   }
   if (add) {
     MakeRoom(live_);
@@ -139,7 +139,7 @@ void Conversations::Release(TimePoint now) {
 void Conversations::OnJoined(uint64_t worker) {
   Account& account = *accounts_.FindKey(worker);
   for (const auto& [k2, talk] : counted_) {
-    if (talk.worker == worker) account.conversations += talk.tokens;
+    if (talk.worker == worker) accounts_.Assign(account, {.conversations = talk.tokens});
   }
 }
 

@@ -7,22 +7,33 @@
 namespace hidane::routing {
 namespace {
 
-struct Option {
-  const Account* account;
-  double wait;
-  double fill;
-};
-
 // Asking a thousand workers for their queues costs more than the rest of a decision; the least
 // filled ones will do.
-void KeepLeastFilled(std::vector<Option>& options) {
-  constexpr size_t kMost = 64;
-  if (options.size() <= kMost) return;
-  const auto end = options.begin() + kMost;
-  std::ranges::nth_element(options, end, {}, [](const Option& o) {
-    return std::pair(o.fill, o.account->member.id);  // no ties: the same everywhere
-  });
+constexpr size_t kAsked = 64;
+
+using Options = std::vector<const Account*>;
+
+// Keeps the `most` least by `key`, which no two share: the same everywhere.
+template <class Key>
+void KeepLeast(Options& options, size_t most, Key&& key) {
+  if (options.size() <= most) return;
+  const auto end = options.begin() + static_cast<std::ptrdiff_t>(most);
+  std::ranges::nth_element(options, end, {}, key);
   options.erase(end, options.end());
+}
+
+// The accounts that `may` take prefix `k1`: of the `choices` first in its rendezvous order the
+// least filled ones.
+template <class May>
+Options Collect(const Accounts& accounts, uint64_t k1, size_t choices, May&& may) {
+  Options options;
+  for (const Account& a : accounts) {
+    if (may(a)) options.push_back(&a);
+  }
+  KeepLeast(options, choices, [k1](const Account* a) { return -RendezvousScore(k1, a->member); });
+  KeepLeast(options, kAsked,
+            [&](const Account* a) { return std::pair(accounts.FirstsFill(*a), a); });
+  return options;
 }
 
 }  // namespace
@@ -47,12 +58,11 @@ void PlacementTable::TakeTopRanked(const Account& joined) {
   const Member& member = joined.member;
   if (!member.takes_new) return;
   for (auto& [k1, prefix] : prefixes_) {
-    if (prefix.homes.empty() || joined.assigned() + prefix.tokens > accounts_.Limit(joined)) {
+    if (prefix.homes.empty() || joined.assigned() + prefix.tokens > joined.limit) {
       continue;
     }
-    const double score = RendezvousScore(k1, member);
     const bool heads = std::ranges::all_of(accounts_, [&, key = k1](const Account& a) {
-      return a.member.id == member.id || RendezvousScore(key, a.member) < score;
+      return a.member.id == member.id || RanksBefore(key, member, a.member);
     });
     if (heads) Place(k1, prefix, member);
   }
@@ -94,45 +104,50 @@ bool PlacementTable::WarmedElsewhere(uint64_t k1, const Member& member) const {
   return claim != nullptr && claim->lives && claim->stamp.replica != params_.replica;
 }
 
+// Waits are never negative, so where the least filled ones could all begin soon after now, the
+// others need not be asked when the earliest could.
 WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s, const Wait& wait,
                                  TimePoint now) const {
-  const auto score = [k1](const Option& o) { return RendezvousScore(k1, o.account->member); };
-  std::vector<Option> options;
-  options.reserve(accounts_.size());
-  const auto collect = [&](bool must_fit, bool must_take) {
-    for (const Account& a : accounts_) {
-      const bool fits = a.assigned() - a.extra + tokens <= accounts_.Limit(a);
-      if ((must_fit && !fits) || (must_take && !a.member.takes_new)) continue;
-      const uint64_t firsts = a.assigned() - a.extra;
-      const auto capacity = static_cast<double>(std::max<uint64_t>(a.member.capacity_tokens, 1));
-      options.push_back({&a, 0, static_cast<double>(firsts) / capacity});
-    }
-    return !options.empty();
-  };
-  const bool fits = collect(true, true);
-  if (!fits && !collect(false, true)) collect(false, false);
-
-  const uint32_t choices = params_.silent_peers ? 1 : std::max(1u, params_.first_sight_choices);
-  if (options.size() > choices) {
-    const auto end = options.begin() + choices;
-    std::ranges::partial_sort(options, end, std::greater{}, score);
-    options.erase(end, options.end());
-  }
-  KeepLeastFilled(options);
-  for (Option& o : options) {
-    const Member& member = o.account->member;
-    o.wait = wait(member.id) + o.account->told_s(now);
-  }
-  const double earliest = std::ranges::min(options, {}, &Option::wait).wait;
+  const size_t choices = params_.silent_peers ? 1 : std::max(1u, params_.first_sight_choices);
   const double near = std::max(prefill_s, params_.near_tie_s);
-  const Option* best = nullptr;
-  for (const Option& o : options) {
-    if (fits && o.wait > earliest + near) continue;
-    const bool better =
-        best == nullptr || o.fill < best->fill || (o.fill == best->fill && score(o) > score(*best));
-    if (better) best = &o;
+  for (int mercy = 0;; ++mercy) {  // where it fits, else where new ones may go, else anywhere
+    const auto may = [&](const Account& a) {
+      return (mercy > 0 || a.firsts() + tokens <= a.limit) && (mercy > 1 || a.member.takes_new);
+    };
+    const auto ask = [&](const Options& options) {
+      std::vector<double> waits;
+      waits.reserve(options.size());
+      for (const Account* const a : options) {
+        waits.push_back(mercy > 0 ? 0 : wait(a->member.id) + a->told_s(now));
+      }
+      return waits;
+    };
+    Options options;
+    if (choices >= accounts_.size()) options = accounts_.LeastFirsts(kAsked, may);
+    std::vector<double> waits = ask(options);
+    if (options.size() < kAsked && (options.empty() || std::ranges::max(waits) > near)) {
+      options = Collect(accounts_, k1, choices, may);
+      waits = ask(options);
+    }
+    if (!options.empty()) return LeastFilledSoon(k1, options, waits, near);
   }
-  return best->account->member.id;
+}
+
+// Of those that could begin within `near` of the earliest; then the first in rendezvous order.
+WorkerId PlacementTable::LeastFilledSoon(uint64_t k1, std::span<const Account* const> options,
+                                         std::span<const double> waits, double near) const {
+  const double latest = std::ranges::min(waits) + near;
+  const Account* best = nullptr;
+  for (size_t i = 0; i < options.size(); ++i) {
+    const Account* const a = options[i];
+    if (waits[i] > latest) continue;
+    const double fill = accounts_.FirstsFill(*a);
+    const double least = best == nullptr ? fill : accounts_.FirstsFill(*best);
+    const bool better = best == nullptr || fill < least ||
+                        (fill == least && RanksBefore(k1, a->member, best->member));
+    if (better) best = a;
+  }
+  return best->member.id;
 }
 
 const WorkerId* PlacementTable::Refuge(uint64_t k1, uint32_t tokens,
@@ -142,9 +157,8 @@ const WorkerId* PlacementTable::Refuge(uint64_t k1, uint32_t tokens,
   for (const Account& a : accounts_) {
     if (!usable(a.member.id)) continue;
     const bool fits = a.assigned() + tokens <= Accounts::Assignable(a);
-    const bool better =
-        best == nullptr || (fits && !best_fits) ||
-        (fits == best_fits && RendezvousScore(k1, a.member) > RendezvousScore(k1, best->member));
+    const bool better = best == nullptr || (fits && !best_fits) ||
+                        (fits == best_fits && RanksBefore(k1, a.member, best->member));
     if (!better) continue;
     best = &a;
     best_fits = fits;

@@ -106,6 +106,8 @@ class PlacementTable {
   };
   using Entry = LruMap<Prefix>::Entry;
 
+  WorkerId LeastFilledSoon(uint64_t k1, std::span<const Account* const> options,
+                           std::span<const double> waits, double near) const;
   Prefix& Touch(uint64_t k1);
   void Forget(Entry& entry);
   void Resize(Prefix& prefix, uint32_t tokens);

@@ -27,8 +27,8 @@ void PlacementTable::Count(const Prefix& prefix, bool add) {
   for (const WorkerId& home : prefix.homes) {
     Account* const account = accounts_.Find(home);
     if (account == nullptr) continue;  // it left, and its account with it
-    account->statics += tokens;
-    if (&home != &prefix.homes.front()) account->extra += tokens;
+    const bool extra = &home != &prefix.homes.front();
+    accounts_.Assign(*account, {.statics = tokens, .extra = extra ? tokens : 0});
     account->homes += add ? 1u : -1u;
   }
 }
@@ -46,11 +46,8 @@ void PlacementTable::Sync(uint64_t k1, Prefix& prefix) {
     const Account* const account = accounts_.FindKey(claim.worker);
     if (!claim.lives || account == nullptr || (placed && account == first)) continue;
     prefix.homes.push_back(account->member.id);
-    const auto score = [&](size_t at) {
-      return RendezvousScore(k1, accounts_.Find(prefix.homes[at])->member);
-    };
-    const size_t last = prefix.homes.size() - 1;
-    if (!placed && score(last) > score(heads)) heads = last;
+    const Member& front = accounts_.Find(prefix.homes[heads])->member;
+    if (!placed && RanksBefore(k1, account->member, front)) heads = prefix.homes.size() - 1;
   }
   if (heads > 0) std::swap(prefix.homes[0], prefix.homes[heads]);
   prefix.wish_since.reset();

@@ -18,26 +18,25 @@ bool PrefixChoice::Consider(const WorkerState* worker, std::vector<Candidate>& c
 // Beside this gateway's index: the history of a conversation that lives there, less what all
 // gateways' turns since its last one pushed out; or a prefix that another one sent.
 CachedBounds PrefixChoice::KnownCached(const WorkerState& worker) const {
-  const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
   CachedBounds known{.min = WarmedElsewhere(worker)};
-  const bool lives = talk != nullptr && talk->counted && talk->worker == worker.key;
+  const bool lives = talk_ != nullptr && talk_->counted && talk_->worker == worker.key;
   if (!turns_.hears() || !lives) return known;
   known.max = query_.k1_tokens + turns_.Left(worker.key, query_.prompt.k2());
-  if (talk->stamp.replica != params_.replica) known.min = known.max;
+  if (talk_->stamp.replica != params_.replica) known.min = known.max;
   return known;
 }
 
 uint32_t PrefixChoice::WarmedElsewhere(const WorkerState& worker) const {
-  if (everywhere_ || worker.index.Find(query_.prompt).blocks > 0) return 0;
+  if (everywhere_) return 0;
   const Account* const account = accounts_.Find(worker.spec.id);
-  if (account == nullptr) return 0;
-  return table_.WarmedElsewhere(query_.prompt.k1(), account->member) ? query_.k1_tokens : 0;
+  const bool warmed =
+      account != nullptr && table_.WarmedElsewhere(query_.prompt.k1(), account->member);
+  return warmed && worker.index.Find(query_.prompt).blocks == 0 ? query_.k1_tokens : 0;
 }
 
 // Prefills that other gateways told of. Too rough a number to drive a conversation off its worker.
 double PrefixChoice::ToldWait(const WorkerState& worker) const {
-  const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
-  if (talk != nullptr && talk->worker == worker.key) return 0;
+  if (talk_ != nullptr && talk_->worker == worker.key) return 0;
   const Account* const account = accounts_.Find(worker.spec.id);
   return account == nullptr ? 0 : account->told_s(query_.now);
 }
@@ -81,9 +80,15 @@ void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
   const uint64_t k2 = query_.prompt.k2();
   if (everywhere_) {
     const uint64_t draw = Mix64(k2 ^ draw_);
+    std::vector<const WorkerState*> lots;
     for (size_t i = 0; i < std::min<size_t>(n, params_.compare_max); ++i) {
-      Consider(workers_[n <= params_.compare_max ? (k2 + i) % n : Mix64(draw + i) % n], considered);
+      lots.push_back(workers_[n <= params_.compare_max ? (k2 + i) % n : Mix64(draw + i) % n]);
     }
+    considered.reserve(considered.size() + lots.size());
+    for (const WorkerState* const w : lots) w->Prefetch();
+    for (const WorkerState* const w : lots) w->index.PrefetchFirst(query_.prompt);
+    for (const WorkerState* const w : lots) w->index.PrefetchRun(query_.prompt);
+    for (const WorkerState* const w : lots) Consider(w, considered);
     return;
   }
   const double recompute_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);

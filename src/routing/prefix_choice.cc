@@ -40,16 +40,16 @@ PrefixChoice::PrefixChoice(const Params& params, const Accounts& accounts,
       query_(query),
       workers_(workers),
       draw_(draw),
+      talk_(talks.Find(query.prompt.k2())),
       everywhere_(LivesEverywhere(query, *workers.front(), table, params)) {
   if (!everywhere_) homes_ = table.Homes(query.prompt.k1());
 }
 
 Choice PrefixChoice::Make(std::vector<Candidate>& considered) {
   if (!everywhere_ && homes_.empty()) return Place(considered);
-  const Conversations::Talk* const talk = talks_.Find(query_.prompt.k2());
-  const Account* const at = talk != nullptr ? accounts_.FindKey(talk->worker) : nullptr;
+  const Account* const at = talk_ != nullptr ? accounts_.FindKey(talk_->worker) : nullptr;
   WorkerState* const last = at != nullptr ? FindWorker(workers_, at->member.id) : nullptr;
-  if (last != nullptr && query_.MayTake(*last)) return Continue(*talk, last, considered);
+  if (last != nullptr && query_.MayTake(*last)) return Continue(last, considered);
   if (query_.has_history() || talks_.GoOn(query_.prompt.k1())) return Settle(considered);
   return Balance(considered);
 }
@@ -77,12 +77,11 @@ Choice PrefixChoice::Settle(std::vector<Candidate>& considered) const {
 }
 
 // It stays unless another worker with room for its history is cheaper though it computes it anew.
-Choice PrefixChoice::Continue(const Conversations::Talk& talk, WorkerState* last,
-                              std::vector<Candidate>& considered) const {
+Choice PrefixChoice::Continue(WorkerState* last, std::vector<Candidate>& considered) const {
   Consider(last, considered);
   const Candidate here = considered.front();
   if (query_.has_history() && here.cached_tokens < query_.prompt_tokens / 2) {
-    if (const Choice emptier = Emptier(talk, *last, considered); emptier.worker != nullptr) {
+    if (const Choice emptier = Emptier(*last, considered); emptier.worker != nullptr) {
       return emptier;
     }
   }
@@ -102,11 +101,10 @@ Choice PrefixChoice::Continue(const Conversations::Talk& talk, WorkerState* last
 
 // Most of its history has to be computed anew wherever it goes, so where there is no room for it
 // here it goes where it evicts least.
-Choice PrefixChoice::Emptier(const Conversations::Talk& talk, const WorkerState& last,
-                             std::vector<Candidate>& considered) const {
+Choice PrefixChoice::Emptier(const WorkerState& last, std::vector<Candidate>& considered) const {
   constexpr double kAlike = 0.25;
   const uint64_t own = query_.prompt_tokens - query_.k1_tokens;
-  const uint64_t held = talk.counted ? std::min<uint64_t>(own, talk.tokens) : 0;
+  const uint64_t held = talk_->counted ? std::min<uint64_t>(own, talk_->tokens) : 0;
   const Account& here = *accounts_.Find(last.spec.id);
   if (here.assigned() + own - held <= Accounts::Assignable(here)) return {};
   const double stays = Accounts::Fill(here, own - held);
@@ -206,9 +204,10 @@ Choice PrefixChoice::Cheapest(Among among, const std::vector<Candidate>& conside
   };
   const Candidate least = std::ranges::min(considered, {}, cost);
   const double near = params_.near_tie_s + params_.near_tie_share * least.ttft.prefill;
+  const double most = cost(least) + near;
   const Candidate* best = nullptr;
   for (const Candidate& c : considered) {
-    if (cost(c) > cost(least) + near) continue;
+    if (cost(c) > most) continue;
     const bool better =
         best == nullptr || c.cached_tokens > best->cached_tokens ||
         (c.cached_tokens == best->cached_tokens && c.recent_prefill_s < best->recent_prefill_s);

@@ -38,10 +38,8 @@ class PrefixChoice {
 
   Choice Place(std::vector<Candidate>& considered) const;
   Choice Settle(std::vector<Candidate>& considered) const;
-  Choice Continue(const Conversations::Talk& talk, WorkerState* last,
-                  std::vector<Candidate>& considered) const;
-  Choice Emptier(const Conversations::Talk& talk, const WorkerState& last,
-                 std::vector<Candidate>& considered) const;
+  Choice Continue(WorkerState* last, std::vector<Candidate>& considered) const;
+  Choice Emptier(const WorkerState& last, std::vector<Candidate>& considered) const;
   Choice Balance(std::vector<Candidate>& considered) const;
   WorkerState* SecondHome() const;
   WorkerState* EmptiedHome() const;
@@ -69,6 +67,7 @@ class PrefixChoice {
   const Query& query_;
   WorkerSpan workers_;
   uint64_t draw_;
+  const Conversations::Talk* talk_;  // nullptr: the conversation is new
   bool everywhere_;
   std::span<const WorkerId> homes_;
 };

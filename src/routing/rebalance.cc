@@ -40,7 +40,7 @@ void PlacementTable::ForgetIdle(TimePoint now) {
     if (Seconds(now - prefix.seen) < params_.idle_release_s) return;
     const bool in_the_way = std::ranges::any_of(prefix.homes, [&](WorkerId home) {
       const Account& account = *accounts_.Find(home);
-      return account.assigned() + prefix.tokens > accounts_.Limit(account);
+      return account.assigned() + prefix.tokens > account.limit;
     });
     if (!in_the_way) continue;
     ++at;
@@ -63,9 +63,8 @@ Account* PlacementTable::NextHome(const Entry& entry, LimitOf&& limit) {
   for (Account& a : accounts_) {
     if (!a.member.takes_new || a.assigned() + prefix.tokens > limit(a)) continue;
     if (std::ranges::find(prefix.homes, a.member.id) != prefix.homes.end()) continue;
-    const bool better =
-        best == nullptr || a.load < best->load ||
-        (a.load == best->load && RendezvousScore(k1, a.member) > RendezvousScore(k1, best->member));
+    const bool better = best == nullptr || a.load < best->load ||
+                        (a.load == best->load && RanksBefore(k1, a.member, best->member));
     if (better) best = &a;
   }
   return best;
@@ -75,7 +74,7 @@ Account* PlacementTable::NextHome(const Entry& entry, LimitOf&& limit) {
 // all fits, whether load asks is for the gateway to say that gave the home.
 void PlacementTable::Shrink(Account& account) {
   const Member member = account.member;
-  while (account.assigned() > accounts_.Limit(account) && account.extra > 0) {
+  while (account.assigned() > account.limit && account.extra > 0) {
     Entry* least = nullptr;
     for (Entry& entry : prefixes_) {
       const auto& [k1, prefix] = entry;
@@ -104,9 +103,8 @@ const Account* PlacementTable::Emptiest(const Entry& entry) const {
     if (std::ranges::find(prefix.homes, a.member.id) != prefix.homes.end()) continue;
     const double fill = Accounts::Fill(a, prefix.tokens);
     const double least = best == nullptr ? fill : Accounts::Fill(*best, prefix.tokens);
-    const bool better =
-        best == nullptr || fill < least ||
-        (fill == least && RendezvousScore(k1, a.member) > RendezvousScore(k1, best->member));
+    const bool better = best == nullptr || fill < least ||
+                        (fill == least && RanksBefore(k1, a.member, best->member));
     if (better) best = &a;
   }
   return best;
@@ -182,7 +180,7 @@ void PlacementTable::MoveByLoad(TimePoint now) {
     if (in_use_ && in_use_(k1, busiest.member)) continue;
     const double load = load_.Value(prefix.load);
     if (best != nullptr && load <= load_.Value(best->second.load)) continue;
-    Account* const next = NextHome(entry, [this](const Account& a) { return accounts_.Limit(a); });
+    Account* const next = NextHome(entry, [](const Account& a) { return a.limit; });
     if (next == nullptr || next->load + load > busiest.load - load) continue;
     best = &entry;
     to = next;
@@ -242,7 +240,7 @@ void PlacementTable::GiveSpare() {
 
 uint64_t PlacementTable::SpareLimit(const Account& account) const {
   const double spare = params_.spare_mark * static_cast<double>(account.member.capacity_tokens);
-  return std::min(static_cast<uint64_t>(spare), accounts_.Limit(account));
+  return std::min(static_cast<uint64_t>(spare), account.limit);
 }
 
 // Of two homes the one with the shorter queue: that is most of what choice can give, where the

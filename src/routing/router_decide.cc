@@ -59,11 +59,12 @@ void Router::Impl::Commit(const RouteRequest& request, const Query& query, Pool&
   const prompt::Identity& prompt = request.identity;
   const TimePoint now = query.now;
   WorkerState& worker = *choice.worker;
+  worker.index.PrefetchInsert();
   decision.ticket = Ticket(next_ticket++);
   flights.Join(decision.ticket, decision.k1, worker.spec.id, decision.flight);
   const uint32_t lasting_tokens = pool.policy->Commit(query, choice);
 
-  const CacheIndex::Match match = worker.index.Find(prompt);
+  const CacheIndex::Match match = worker.index.Insert(prompt, query.tokens_per_byte, now);
   Live request_live{.worker = worker.spec.id,
                     .pool = &pool,
                     .cost = {.prefill_s = decision.ttft.prefill,
@@ -89,7 +90,6 @@ void Router::Impl::Commit(const RouteRequest& request, const Query& query, Pool&
   if (match.blocks > 0 && !worker.ledger.Runs(decision.k1)) {
     request_live.entry_used = match.last_used;
   }
-  worker.index.Insert(prompt, query.tokens_per_byte, now);
   worker.ledger.Add(request_live.cost, now);
   worker.reserve.Observe(worker.ledger.passing_tokens(), worker.capacity_tokens);
   worker.health.OnDispatch(now);

@@ -21,6 +21,13 @@ struct WorkerState {
               const EngineSpeed* pool_speed);
 
   bool MayTake(TimePoint now) const { return !draining && health.MayTake(now); }
+  /// Begins to read it from memory, so that the reads of several workers run side by side.
+  void Prefetch() const {
+    constexpr size_t kLine = 64;
+    for (size_t at = 0; at < sizeof *this; at += kLine) {
+      __builtin_prefetch(reinterpret_cast<const char*>(this) + at);
+    }
+  }
   /// Tokens that its prefix cache may hold; changing it trims the index.
   void SetCapacity(uint64_t tokens);
   /// Feedback said `actual` of `expected` cached tokens: the index trusts itself less or more.
