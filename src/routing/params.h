@@ -33,7 +33,7 @@ struct Params {
   double short_k1_s = 0.05;              ///< a prefix recomputed faster lives everywhere
   double near_tie_s = 0.005;             ///< difference in predicted TTFT that counts as equal
   double near_tie_share = 0.1;           ///< of the prefill, added to it: learned rates are noisy
-  uint32_t compare_max = 16;             ///< candidates compared where every worker is a home
+  uint32_t compare_max = 16;             ///< candidates where every worker is a home
   double prefill_tokens_per_s = 10'000;  ///< until learned
   double prefill_chunk_tokens = 8'192;
   uint32_t output_tokens = 128;  ///< expected answer where the request sets no bound
