@@ -116,6 +116,8 @@ std::pair<ModelSequence, std::vector<float>> Reader::Begin(std::string_view name
   return {std::move(sequence), start.logits};
 }
 
+constexpr uint64_t kPermutations = 4;
+
 const Course& Reader::Full() {
   if (!full_) full_ = Run("", fast_, Eviction::kNone, {});
   return *full_;
@@ -134,16 +136,19 @@ QualityRow Reader::Quality(std::string_view name, double keep) {
 }
 
 QualityRow Reader::Compare(std::string_view name, double keep, model::Model& reference) {
-  if (!full_scalar_) {
-    full_scalar_ = Run("", reference, Eviction::kNone, {});
-    ModelSequence shuffled = *StartOf("").sequence;
-    shuffled.Resume(fast_, StartOf("").kv, Eviction::kNone, {});
-    shuffled.Shuffle(7);
-    permuted_ = Follow(shuffled, passage_);
-  }
   const vtoken::BudgetConfig budget{.keep = keep};
   const Course masked = Run(name, reference, Eviction::kMasked, budget);
   const Course moved = Run(name, fast_, Eviction::kVirtual, budget, &masked.trace);
+  double permutation_error = 0;
+  uint32_t permutation_flips = 0;
+  for (uint64_t seed = 1; seed <= kPermutations; ++seed) {
+    ModelSequence shuffled = *StartOf(name).sequence;
+    shuffled.Resume(fast_, StartOf(name).kv, Eviction::kVirtual, budget, &masked.trace);
+    shuffled.Shuffle(seed);
+    const Course permuted = Follow(shuffled, passage_);
+    permutation_error = std::max(permutation_error, LargestDifference(masked, permuted));
+    permutation_flips = std::max(permutation_flips, Flips(masked, permuted));
+  }
   return {.policy = std::string(name),
           .keep = keep,
           .prompt = passage_.prompt,
@@ -152,9 +157,9 @@ QualityRow Reader::Compare(std::string_view name, double keep, model::Model& ref
           .ppl_masked = masked.perplexity,
           .ppl_virtual = moved.perplexity,
           .output_error = LargestDifference(masked, moved),
-          .permutation_error = LargestDifference(*full_scalar_, *permuted_),
+          .permutation_error = permutation_error,
           .flips = Flips(masked, moved),
-          .flips_full = Flips(*full_scalar_, *permuted_),
+          .flips_permuted = permutation_flips,
           .blocks = static_cast<double>(moved.blocks),
           .blocks_full = static_cast<double>(Full().blocks)};
 }

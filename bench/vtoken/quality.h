@@ -25,10 +25,10 @@ struct QualityRow {
   double ppl_masked = -1;           ///< reference: the same victims, masked, scalar kernels
   double ppl_virtual = -1;          ///< ours: moved, the fast kernels
   double output_error = -1;         ///< largest |logit difference| of the last two
-  double permutation_error = -1;    ///< the same of full KV against its slots in random order
-  uint32_t flips = 0;               ///< tokens whose most likely successor differs in the last two
-  uint32_t flips_full = 0;          ///< of full KV (scalar) against its permutation (fast)
-  double blocks = -1;               ///< held at the end; full KV would hold blocks_full
+  double permutation_error = -1;  ///< the greatest such where slots were put in random orders first
+  uint32_t flips = 0;             ///< tokens whose most likely successor differs in the last two
+  uint32_t flips_permuted = 0;    ///< the most such
+  double blocks = -1;             ///< held at the end; full KV would hold blocks_full
   double blocks_full = -1;
   double needle = -1, needle_full = -1;  ///< share of needles found
   uint32_t needle_tokens = 0;            ///< in a prompt of about this length
@@ -84,7 +84,7 @@ class Reader {
   std::vector<std::byte> warm_;
   uint32_t warm_tokens_ = 0;
   std::map<std::string, Start, std::less<>> starts_;
-  std::optional<Course> full_, full_scalar_, permuted_;
+  std::optional<Course> full_;
 };
 
 /// A number is hidden in `filler` at `needles` places, one at a time, and asked for in a chat of at

@@ -101,7 +101,7 @@ void WriteQuality(JsonWriter& w, const QualityRow& row) {
   w.Field("ppl_virtual", row.ppl_virtual);
   NumberOrNull(w, "output_error", row.output_error);
   NumberOrNull(w, "permutation_error", row.permutation_error);
-  w.Field("flips", row.flips).Field("flips_full", row.flips_full);
+  w.Field("flips", row.flips).Field("flips_permuted", row.flips_permuted);
   w.Field("blocks", row.blocks).Field("blocks_full", row.blocks_full);
   NumberOrNull(w, "needle", row.needle);
   NumberOrNull(w, "needle_full", row.needle_full);
@@ -152,10 +152,11 @@ void PrintQuality(std::span<const QualityRow> rows) {
     fmt::print("{:<14} {:>4.1f} {:>6} {:>6} | {:>7.3f} {:>7} {:>7.3f} | ", row.policy, row.keep,
                row.prompt, row.tokens, row.ppl_full, OrDash(row.ppl_masked, 3), row.ppl_virtual);
     const bool referenced = row.ppl_masked >= 0;
-    fmt::print(
-        "{:>8} {:>8} | {:>5} {:>5} | ", referenced ? fmt::format("{:.1e}", row.output_error) : "-",
-        referenced ? fmt::format("{:.1e}", row.permutation_error) : "-",
-        OrDash(referenced ? row.flips : -1.0, 0), OrDash(referenced ? row.flips_full : -1.0, 0));
+    fmt::print("{:>8} {:>8} | {:>5} {:>5} | ",
+               referenced ? fmt::format("{:.1e}", row.output_error) : "-",
+               referenced ? fmt::format("{:.1e}", row.permutation_error) : "-",
+               OrDash(referenced ? row.flips : -1.0, 0),
+               OrDash(referenced ? row.flips_permuted : -1.0, 0));
     fmt::print("{:>6.0f} {:>6.0f} | {:>6} {:>6}\n", row.blocks, row.blocks_full,
                OrDash(row.needle, 1), OrDash(row.needle_full, 1));
   }
