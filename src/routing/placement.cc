@@ -9,7 +9,7 @@ namespace {
 
 // Asking a thousand workers for their queues costs more than the rest of a decision; the least
 // filled ones will do.
-constexpr size_t kAsked = 64;
+constexpr size_t kAsked = 16;
 
 using Options = std::vector<const Account*>;
 

@@ -17,7 +17,7 @@ constexpr uint64_t kK1 = 77;
 constexpr uint32_t kTokens = 10;
 constexpr double kPrefill = 1;
 
-// All that fit by fill, then id; of the first 64 those that could begin within a prefill of the
+// All that fit by fill, then id; of the first 16 those that could begin within a prefill of the
 // earliest; of them the least filled, then the first in rendezvous order.
 std::optional<WorkerId> ByTheRule(const Accounts& accounts, const std::vector<double>& waits) {
   std::vector<std::pair<double, const Account*>> options;
@@ -26,7 +26,7 @@ std::optional<WorkerId> ByTheRule(const Accounts& accounts, const std::vector<do
     options.emplace_back(double(a.firsts()) / double(a.member.capacity_tokens), &a);
   }
   std::ranges::sort(options);
-  if (options.size() > 64) options.resize(64);
+  if (options.size() > 16) options.resize(16);
   if (options.empty()) return std::nullopt;
   const auto wait = [&](const auto& o) { return waits[o.second->member.id.value()]; };
   const double earliest = wait(*std::ranges::min_element(options, {}, wait));
