@@ -184,15 +184,19 @@ TEST(Fork, ACancelEndsAllChoicesAndFreesTheirBlocks) {
       FakeBench bench({.seqs = 3, .kv_blocks = 100});
       Collector collector;
       std::promise<SeqId> promised;
+      std::promise<void> cancelled;
       auto known = promised.get_future().share();
+      const auto sent = cancelled.get_future().share();
       Request request = Drawn(90, 3, policy);
       const auto id = bench->Submit(request, [&, known](const Event& event) {
         collector.SinkFor(event.choice)(event);
+        if (after == 0) sent.wait();  // else a fast engine is done before a slow thread cancels
         if (event.choice == 1 && event.completion_tokens == after) bench->Cancel(known.get());
       });
       ASSERT_TRUE(id);
       promised.set_value(*id);
       if (after == 0) bench->Cancel(*id);
+      cancelled.set_value();
       for (size_t i = 0; i < 3; ++i) EXPECT_EQ(collector.WaitFor(i).finish(), Finish::kCancelled);
       EXPECT_EQ(WaitUntilIdle(*bench).kv_blocks_free, 100u);
       EXPECT_EQ(collector.events_after_end(), 0);
