@@ -116,8 +116,6 @@ std::pair<ModelSequence, std::vector<float>> Reader::Begin(std::string_view name
   return {std::move(sequence), start.logits};
 }
 
-constexpr uint64_t kPermutations = 4;
-
 const Course& Reader::Full() {
   if (!full_) full_ = Run("", fast_, Eviction::kNone, {});
   return *full_;
@@ -135,10 +133,12 @@ QualityRow Reader::Quality(std::string_view name, double keep) {
           .blocks_full = static_cast<double>(Full().blocks)};
 }
 
+// What order alone costs: the same victims from sequences whose tokens lie in random orders.
 QualityRow Reader::Compare(std::string_view name, double keep, model::Model& reference) {
   const vtoken::BudgetConfig budget{.keep = keep};
   const Course masked = Run(name, reference, Eviction::kMasked, budget);
   const Course moved = Run(name, fast_, Eviction::kVirtual, budget, &masked.trace);
+  constexpr uint64_t kPermutations = 4;
   double permutation_error = 0;
   uint32_t permutation_flips = 0;
   for (uint64_t seed = 1; seed <= kPermutations; ++seed) {

@@ -34,6 +34,11 @@ uint32_t PrefixChoice::WarmedElsewhere(const WorkerState& worker) const {
   return warmed && worker.index.Find(query_.prompt).blocks == 0 ? query_.k1_tokens : 0;
 }
 
+// Something of the prompt, as far as is known.
+bool PrefixChoice::Holds(const WorkerState& worker) const {
+  return worker.index.Find(query_.prompt).blocks > 0 || WarmedElsewhere(worker) > 0;
+}
+
 // Prefills that other gateways told of. Too rough a number to drive a conversation off its worker.
 double PrefixChoice::ToldWait(const WorkerState& worker) const {
   if (talk_ != nullptr && talk_->worker == worker.key) return 0;

@@ -149,8 +149,7 @@ WorkerState* PrefixChoice::SecondHome() const {
   const WorkerState* const home = FindWorker(workers_, homes_.front());
   if (home == nullptr || !query_.MayTake(*home)) return nullptr;
   const double recompute_s = home->speed.PrefillSeconds(query_.k1_tokens, 0);
-  const bool warm = home->index.Find(query_.prompt).blocks > 0 || WarmedElsewhere(*home) > 0;
-  if (!warm || home->ledger.wait_s(query_.now) > recompute_s / 2) return nullptr;
+  if (!Holds(*home) || home->ledger.wait_s(query_.now) > recompute_s / 2) return nullptr;
   const auto need = [&](const Account& a) { return Needed(a, 0); };
   const auto may = [&](const Account& a, uint64_t tokens) {
     if (IsHome(a.member.id) || !a.member.takes_new || a.told_s(query_.now) > 0) return false;
@@ -163,20 +162,24 @@ WorkerState* PrefixChoice::SecondHome() const {
 }
 
 // A home that came back empty: with a warm one beside it, its cold prefill would never look cheap,
-// and it would stay idle. Warmed in a quiet moment, where that evicts nothing.
+// and it would stay idle. Warmed in a quiet moment, where that evicts nothing; caches are mostly
+// full, so that is asked first.
 WorkerState* PrefixChoice::EmptiedHome() const {
-  WorkerState* emptied = nullptr;
-  bool warm = false;
-  for (const WorkerId home : homes_) {
+  const auto usable = [this](WorkerId home) {
     WorkerState* const w = FindWorker(workers_, home);
-    if (w == nullptr || !query_.MayTake(*w)) continue;
-    if (w->index.Find(query_.prompt).blocks > 0 || WarmedElsewhere(*w) > 0) {
-      warm = true;
-    } else if (w->ledger.unanswered() == 0 && w->index.HasRoom(query_.k1_tokens)) {
-      emptied = w;
-    }
+    return w != nullptr && query_.MayTake(*w) ? w : nullptr;
+  };
+  WorkerState* emptied = nullptr;
+  for (const WorkerId home : homes_) {
+    WorkerState* const w = usable(home);
+    if (w == nullptr || w->ledger.unanswered() > 0) continue;
+    if (w->index.HasRoom(query_.k1_tokens) && !Holds(*w)) emptied = w;
   }
-  return warm ? emptied : nullptr;
+  const auto warm = [&](WorkerId home) {
+    const WorkerState* const w = usable(home);
+    return w != nullptr && Holds(*w);
+  };
+  return emptied != nullptr && std::ranges::any_of(homes_, warm) ? emptied : nullptr;
 }
 
 // Every home is out. The refuge is the same for all requests of the prefix.

@@ -48,6 +48,7 @@ class PrefixChoice {
   bool Consider(const WorkerState* worker, std::vector<Candidate>& considered) const;
   CachedBounds KnownCached(const WorkerState& worker) const;
   uint32_t WarmedElsewhere(const WorkerState& worker) const;
+  bool Holds(const WorkerState& worker) const;
   double ToldWait(const WorkerState& worker) const;
   void ConsiderHomes(std::vector<Candidate>& considered) const;
   void ConsiderRoomiest(uint64_t tokens, double within, std::vector<Candidate>& considered) const;
