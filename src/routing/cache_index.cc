@@ -4,6 +4,8 @@
 #include <cmath>
 #include <span>
 
+#include "routing/flat_map.h"
+
 namespace hidane::routing {
 namespace {
 
@@ -31,7 +33,7 @@ CacheIndex::Path CacheIndex::Walk(const prompt::Identity& prompt, Visit&& visit)
   const std::span<const uint64_t> chain = prompt.chain;
   Path path;
   while (path.blocks < chain.size()) {
-    const RunId id = first_.Find(chain[path.blocks]);
+    const RunId id = FirstAt(chain[path.blocks]);
     if (id == kNone) break;
     const Run& run = runs_[id];
     path.last = id;
@@ -52,15 +54,8 @@ CacheIndex::Match CacheIndex::Find(const prompt::Identity& prompt) const {
   return MatchOf(Walk(prompt, [](RunId) {}));
 }
 
-// Prompts branch where their parts end.
-void CacheIndex::PrefetchFirst(const prompt::Identity& prompt) const {
-  for (const size_t at : {uint32_t{0}, prompt.k1_end, prompt.k2_end}) {
-    if (at < prompt.size()) first_.Prefetch(prompt.chain[at]);
-  }
-}
-
 void CacheIndex::PrefetchRun(const prompt::Identity& prompt) const {
-  const RunId id = prompt.size() == 0 ? kNone : first_.Find(prompt.chain.front());
+  const RunId id = prompt.size() == 0 ? kNone : FirstAt(prompt.chain.front());
   if (id != kNone) __builtin_prefetch(&runs_[id]);
 }
 
@@ -77,7 +72,7 @@ CacheIndex::Match CacheIndex::Insert(const prompt::Identity& prompt, double toke
   const Match before = MatchOf(path);
   if (path.last != kNone && path.inside < runs_[path.last].blocks.size()) {
     Split(path.last, path.inside);
-    path_.back() = first_.Find(prompt.chain[path.blocks - path.inside]);
+    path_.back() = FirstAt(prompt.chain[path.blocks - path.inside]);
   }
   if (path.blocks < prompt.size()) {
     const RunId id = NewRun();
@@ -87,7 +82,7 @@ CacheIndex::Match CacheIndex::Insert(const prompt::Identity& prompt, double toke
     run.tokens = (prompt.bytes() - prompt.BytesAt(path.blocks)) * tokens_per_byte;
     tokens_ += run.tokens;
     blocks_ += run.blocks.size();
-    first_.Set(run.blocks.front(), id);
+    SetFirst(run.blocks.front(), id);
     LinkNewest(id);
     path_.push_back(id);
   }
@@ -112,8 +107,8 @@ void CacheIndex::Split(RunId id, size_t at) {
   head.tokens = tail.tokens * share;
   tail.tokens -= head.tokens;
   head.used = tail.used;
-  first_.Set(head.blocks.front(), head_id);
-  first_.Set(tail.blocks.front(), id);
+  SetFirst(head.blocks.front(), head_id);
+  SetFirst(tail.blocks.front(), id);
   LinkBefore(head_id, id);
 }
 
@@ -127,9 +122,19 @@ CacheIndex::RunId CacheIndex::NewRun() {
   return id;
 }
 
+CacheIndex::RunId CacheIndex::FirstAt(uint64_t block) const {
+  const auto at = first_.find(block);
+  return at == first_.end() ? kNone : at->second;
+}
+
+void CacheIndex::SetFirst(uint64_t block, RunId run) {
+  MakeRoom(first_);
+  first_.insert_or_assign(block, run);
+}
+
 void CacheIndex::Remove(RunId id) {
   Run& run = runs_[id];
-  if (first_.Find(run.blocks.front()) == id) first_.Erase(run.blocks.front());
+  if (FirstAt(run.blocks.front()) == id) first_.erase(run.blocks.front());
   tokens_ -= run.tokens;
   blocks_ -= run.blocks.size();
   Unlink(id);
@@ -191,7 +196,7 @@ void CacheIndex::Shorten(RunId id, size_t blocks) {
 }
 
 void CacheIndex::ForgetRun(uint64_t block) {
-  if (const RunId id = first_.Find(block); id != kNone) Remove(id);
+  if (const RunId id = FirstAt(block); id != kNone) Remove(id);
 }
 
 void CacheIndex::Forget(const boost::unordered_flat_set<uint64_t>& gone) {
@@ -223,7 +228,8 @@ void CacheIndex::Clear() {
 }
 
 size_t CacheIndex::bytes() const {
-  return blocks_ * sizeof(uint64_t) + runs_.size() * sizeof(Run) + first_.bytes();
+  constexpr size_t kSlot = sizeof(std::pair<uint64_t, RunId>) + 1;
+  return blocks_ * sizeof(uint64_t) + runs_.size() * sizeof(Run) + first_.bucket_count() * kSlot;
 }
 
 }  // namespace hidane::routing

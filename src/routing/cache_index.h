@@ -1,4 +1,5 @@
 #pragma once
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -6,7 +7,6 @@
 
 #include "base/clock.h"
 #include "prompt/identity.h"
-#include "routing/block_table.h"
 
 namespace hidane::routing {
 
@@ -32,9 +32,8 @@ class CacheIndex {
   };
   Match Find(const prompt::Identity& prompt) const;
 
-  /// Begin the memory accesses of a Find, one after the other, so that those of several workers
-  /// run side by side.
-  void PrefetchFirst(const prompt::Identity& prompt) const;
+  /// Begins the memory access of a Find behind its lookup, so that those of several workers run
+  /// side by side.
   void PrefetchRun(const prompt::Identity& prompt) const;
   /// The same of an Insert.
   void PrefetchInsert() const;
@@ -65,7 +64,7 @@ class CacheIndex {
 
  private:
   using RunId = uint32_t;
-  static constexpr RunId kNone = BlockTable::kNone;
+  static constexpr RunId kNone = UINT32_MAX;
   struct Run {
     std::vector<uint64_t> blocks;
     double tokens = 0;
@@ -83,6 +82,8 @@ class CacheIndex {
   Path Walk(const prompt::Identity& prompt, Visit&& visit) const;
   Match MatchOf(const Path& path) const;
   RunId NewRun();
+  RunId FirstAt(uint64_t block) const;
+  void SetFirst(uint64_t block, RunId run);
   void Split(RunId run, size_t at);
   void Remove(RunId run);
   void Shorten(RunId run, size_t blocks);
@@ -91,7 +92,7 @@ class CacheIndex {
   void Unlink(RunId run);
   void Trim();
 
-  BlockTable first_;  // first block of each run
+  boost::unordered_flat_map<uint64_t, RunId> first_;  // first block of each run
   std::vector<Run> runs_;
   std::vector<RunId> free_;
   std::vector<RunId> path_;  // scratch of Insert

@@ -93,7 +93,6 @@ void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
     }
     considered.reserve(considered.size() + lots.size());
     for (const WorkerState* const w : lots) w->Prefetch();
-    for (const WorkerState* const w : lots) w->index.PrefetchFirst(query_.prompt);
     for (const WorkerState* const w : lots) w->index.PrefetchRun(query_.prompt);
     for (const WorkerState* const w : lots) Consider(w, considered);
     return;
