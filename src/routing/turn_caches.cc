@@ -13,7 +13,7 @@ void TurnCaches::Touch(Cache& cache, uint64_t key, uint32_t tokens) {
 
 // A static prefix is used with each of its conversations, so it is the more recent.
 void TurnCaches::Use(const Turn& turn, uint64_t capacity) {
-  Cache& cache = caches_.try_emplace(turn.worker, LruMap<uint32_t>(most_)).first->second;
+  Cache& cache = caches_.try_emplace(turn.worker, most_).first->second;
   Touch(cache, turn.k2, turn.tokens);
   Touch(cache, turn.k1, turn.k1_tokens);
   while (cache.tokens > capacity) {

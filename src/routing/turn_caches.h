@@ -38,6 +38,7 @@ class TurnCaches {
 
  private:
   struct Cache {
+    explicit Cache(size_t most) : left(most) {}
     LruMap<uint32_t> left;  // tokens, by K1 and K2
     uint64_t tokens = 0;    // of all
   };
