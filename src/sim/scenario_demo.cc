@@ -21,7 +21,8 @@ constexpr uint32_t kTemplateTokens = 7, kSharedTokens = 36;
 // Requests that measure bytes a token, before all: round_robin goes on from there.
 constexpr uint32_t kCalibrations = 2;
 constexpr double kStaticSpread = 0.045, kStaticLess = 25;
-// A client wants a core for its next request, and so do engines that are more than the cores.
+// Assumed: a client wants a core for its next request, and so do engines that are more than the
+// cores.
 constexpr double kSendDelayS = 0.02;
 
 /// Eight clients (or so) who send one list of requests, each the next one when it has its answer.

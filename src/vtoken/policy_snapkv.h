@@ -11,9 +11,9 @@ namespace hidane::vtoken {
 /// Source: arXiv 2404.14469, FasterDecoding/SnapKV (window 32, kernel 5, average pooling).
 /// Deviations: one set per KV head, by the mean over its query heads (as NVIDIA/kvpress does).
 /// Decoded tokens are never evicted: only the prompt is compressed.
-/// Short facts of many tokens suffer: the question looks at where a number begins, and a mean over
-/// 5 reaches two tokens further (docs/vtoken.md has its needles beside the other policies'). Don't
-/// use it on a prompt part that other requests share: it keeps what *this* question needs.
+/// Short facts of many tokens suffer (needles in docs/vtoken.md), perhaps since the question looks
+/// at where a number begins and a mean over 5 reaches two tokens further. Don't use it on a prompt
+/// part that other requests share: it keeps what *this* question needs.
 class SnapKvPolicy final : public Policy {
  public:
   static constexpr uint32_t kWindow = 32, kKernel = 5;
