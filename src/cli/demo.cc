@@ -92,7 +92,7 @@ DemoOptions DemoOf(uint32_t static_tokens) {
 }
 
 uint32_t DemoKvTokens(const DemoOptions& o, uint32_t engines) {
-  const double share = 1.30 * o.tenants / std::max(engines, 1u) * o.static_tokens;
+  const double share = 1.15 * o.tenants / std::max(engines, 1u) * o.static_tokens;
   const uint32_t clients = (o.clients + engines - 1) / std::max(engines, 1u);
   const uint32_t running = clients * (o.own_tokens + o.output_tokens);
   return static_cast<uint32_t>(share) + running;

@@ -35,7 +35,7 @@ struct DemoResult {
   std::string Meaning() const;
 };
 
-/// KV tokens that each engine of the demo gets: room for 1.3 times its fair share of the tenants'
+/// KV tokens that each engine of the demo gets: room for 1.15 times its fair share of the tenants'
 /// static prefixes and for what its share of the clients run, so that placement decides whether
 /// they fit.
 uint32_t DemoKvTokens(const DemoOptions& options, uint32_t engines);

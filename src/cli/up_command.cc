@@ -126,7 +126,7 @@ void AddUp(CLI::App& app, Exit& exit) {
   command->add_option("--engines", fleet.engines, "Engine processes")->check(CLI::Range(1u, 64u));
   command->add_option("--port", fleet.port, "The gateway's port on 127.0.0.1; 0 picks a free one");
   command->add_option("--kv-tokens", fleet.kv_tokens,
-                      "KV memory of each engine; 0: 1.3 times its share of the agents' prefixes");
+                      "KV memory of each engine; 0: 1.15 times its share of the agents' prefixes");
   command
       ->add_option("--static-tokens", options->static_tokens,
                    "Tool schemas of a demo agent; 0: 1000, or 400 on a CPU without bf16")
