@@ -9,5 +9,7 @@ build=build/release-bench
 ninja -C "$build" routing_bench >"$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; exit 1; }
 HIDANE_COMMIT=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 export HIDANE_COMMIT
+# As ./hidane does.
+export GLIBC_TUNABLES="${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1}"
 mkdir -p build/bench
 exec "$build/src/routing/routing_bench" --json build/bench/routing.json ${QUICK:+--quick}

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -130,57 +131,95 @@ struct Scenario {
   uint64_t tenants_per_worker;
   bool first_sight = false;  // every timed request brings a prefix of its own
 };
+constexpr Scenario kScenarios[] = {{"decide_home", 27'008, 1},
+                                   {"decide_short_k1", 320, 4},
+                                   {"decide_first_sight", 2'048, 4, true}};
 
-void BenchDecision(const Scenario& scenario, uint32_t workers, uint64_t blocks_per_worker,
-                   size_t rounds, std::vector<Row>& rows) {
-  Router router;
-  TimePoint now = At(1);
-  const uint64_t capacity = blocks_per_worker * kTestBlockTokens;
-  for (uint32_t w = 0; w < workers; ++w) router.PutWorker(TestWorker(w, capacity), now);
-  Rng rng(kSeed);
-  const uint64_t tenants = scenario.tenants_per_worker * workers;
-  const auto prompt = [&](uint64_t tenant) {
-    return MakePrompt({{Mix64(tenant), scenario.static_tokens}, {rng.Next(), 512}});
-  };
-  // Answered in no time, which teaches no rates: the fleet stays as it was set up.
-  const auto route = [&](const prompt::Identity& identity) {
-    Decision d = *router.Route({.identity = identity}, now);
-    router.OnFirstByte(d.ticket, now);
-    return d;
-  };
-  const auto settle = [&](const Decision& d) {
-    now += FromSeconds(0.001);
-    router.OnDone(d.ticket, End::kComplete, now);
-  };
-  // Filled twice over before the clock runs: steady state, everything has grown and evicts.
-  const uint64_t fill = workers * blocks_per_worker / 4 + tenants;
-  for (uint64_t i = 0; i < fill; ++i) {
-    settle(route(prompt(i % tenants)));
-  }
-  Samples samples;
-  std::vector<Decision> open;  // some requests are always under way
-  for (size_t i = 0; i < rounds; ++i) {
-    const uint64_t tenant = scenario.first_sight ? tenants + i : rng.Below(tenants);
-    const prompt::Identity identity = prompt(tenant);
-    std::optional<Decision> decision;
-    samples.Time([&] { decision = *router.Route({.identity = identity}, now); });
-    router.OnFirstByte(decision->ticket, now);
-    open.push_back(std::move(*decision));
-    if (open.size() > 4 * workers) {
-      std::swap(open[rng.Below(open.size())], open.back());
-      settle(open.back());
-      open.pop_back();
+// Requests of one scenario against a Router in steady state: everything has grown and evicts.
+class Decisions {
+ public:
+  Decisions(const Scenario& scenario, uint32_t workers, uint64_t blocks_per_worker)
+      : scenario_(scenario), workers_(workers), tenants_(scenario.tenants_per_worker * workers) {
+    const uint64_t capacity = blocks_per_worker * kTestBlockTokens;
+    for (uint32_t w = 0; w < workers; ++w) router_.PutWorker(TestWorker(w, capacity), now_);
+    // Filled twice over before the clock runs.
+    const uint64_t fill = workers * blocks_per_worker / 4 + tenants_;
+    for (uint64_t i = 0; i < fill; ++i) {
+      Decision d = *router_.Route({.identity = Prompt(i % tenants_)}, now_);
+      router_.OnFirstByte(d.ticket, now_);
+      Settle(d);
     }
   }
-  Row row = samples.Summary(scenario.name);
-  row.workers = workers;
-  size_t bytes = 0;
-  for (const WorkerView& worker : router.Workers(now)) {
-    row.blocks += worker.indexed_blocks;
-    bytes += worker.index_bytes;
+
+  Row Time(size_t requests) {
+    Samples samples;
+    for (size_t i = 0; i < requests; ++i) {
+      const uint64_t tenant = scenario_.first_sight ? tenants_ + sent_ : rng_.Below(tenants_);
+      ++sent_;
+      const prompt::Identity identity = Prompt(tenant);
+      std::optional<Decision> decision;
+      samples.Time([&] { decision = *router_.Route({.identity = identity}, now_); });
+      router_.OnFirstByte(decision->ticket, now_);
+      open_.push_back(std::move(*decision));
+      if (open_.size() <= 4 * workers_) continue;
+      std::swap(open_[rng_.Below(open_.size())], open_.back());
+      Settle(open_.back());
+      open_.pop_back();
+    }
+    Row row = samples.Summary(scenario_.name);
+    row.workers = workers_;
+    return row;
   }
-  row.bytes_per_entry = static_cast<double>(bytes) / static_cast<double>(row.blocks);
-  rows.push_back(row);
+
+  // Blocks in the indexes and bytes for each.
+  void Measure(Row& row) const {
+    size_t bytes = 0;
+    for (const WorkerView& worker : router_.Workers(now_)) {
+      row.blocks += worker.indexed_blocks;
+      bytes += worker.index_bytes;
+    }
+    row.bytes_per_entry = static_cast<double>(bytes) / static_cast<double>(row.blocks);
+  }
+
+ private:
+  prompt::Identity Prompt(uint64_t tenant) {
+    return MakePrompt({{Mix64(tenant), scenario_.static_tokens}, {rng_.Next(), 512}});
+  }
+  // Answered in no time, which teaches no rates: the fleet stays as it was set up.
+  void Settle(const Decision& decision) {
+    now_ += FromSeconds(0.001);
+    router_.OnDone(decision.ticket, End::kComplete, now_);
+  }
+
+  Scenario scenario_;
+  size_t workers_;
+  uint64_t tenants_;
+  Router router_;
+  TimePoint now_ = At(1);
+  Rng rng_{kSeed};
+  uint64_t sent_ = 0;
+  std::vector<Decision> open_;  // some requests are always under way
+};
+
+// The cases take turns, and a row is its calmest turn: on a shared machine whole seconds are slow,
+// which says nothing about the code.
+void BenchDecisions(uint32_t workers, uint64_t blocks_per_worker, size_t requests,
+                    std::vector<Row>& rows) {
+  constexpr size_t kTurns = 5;
+  std::deque<Decisions> cases;
+  for (const Scenario& s : kScenarios) cases.emplace_back(s, workers, blocks_per_worker);
+  std::vector<Row> best(cases.size());
+  for (size_t turn = 0; turn < kTurns; ++turn) {
+    for (size_t i = 0; i < cases.size(); ++i) {
+      const size_t share = kScenarios[i].first_sight ? 10 : 1;
+      Row row = cases[i].Time(requests / kTurns / share);
+      if (turn == 0 || row.p50_ns < best[i].p50_ns) best[i] = std::move(row);
+    }
+  }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    cases[i].Measure(best[i]);
+    rows.push_back(std::move(best[i]));
+  }
 }
 
 void BenchIndex(size_t prompts, std::vector<Row>& rows) {
@@ -276,12 +315,8 @@ int main(int argc, char** argv) {
   }
   std::vector<Row> rows;
   BenchBody(quick ? 500 : 5'000, rows);
-  const size_t rounds = quick ? 5'000 : 50'000;
   for (const uint32_t workers : {8u, 1'000u}) {
-    const uint64_t blocks = quick ? 1'000 : 8'000;
-    BenchDecision({"decide_home", 27'008, 1}, workers, blocks, rounds, rows);
-    BenchDecision({"decide_short_k1", 320, 4}, workers, blocks, rounds, rows);
-    BenchDecision({"decide_first_sight", 2'048, 4, true}, workers, blocks, rounds / 10, rows);
+    BenchDecisions(workers, quick ? 1'000 : 8'000, quick ? 5'000 : 50'000, rows);
   }
   BenchIndex(quick ? 2'000 : 20'000, rows);
   Print(rows);
