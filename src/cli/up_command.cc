@@ -129,7 +129,7 @@ void AddUp(CLI::App& app, Exit& exit) {
                       "KV memory of each engine; 0: 1.15 times its share of the agents' prefixes");
   command
       ->add_option("--static-tokens", options->static_tokens,
-                   "Tool schemas of a demo agent; 0: 1000, or 400 on a CPU without bf16")
+                   "Tool schemas of a demo agent; 0: 1000, or 600 on a CPU without bf16")
       ->check(CLI::Range(0u, 8'000u));
   command->add_option("--threads", fleet.threads, "Threads of each engine; 0: cores / engines");
   command->add_option("--model", fleet.model, std::string("GGUF file; default: ") + kModelFile);
