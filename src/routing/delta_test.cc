@@ -122,6 +122,65 @@ TEST(DeltaTest, AGatewayThatWasToldSendsAPrefixAndAConversationHome) {
   }
 }
 
+// However a gateway learns that an engine's cache is empty.
+void Restart(Router& router, WorkerId id) {
+  router.UpdateWorker(id, {.start_time_s = 200}, At(3));
+}
+void Clear(Router& router, WorkerId id) {
+  router.ClearCache(id);
+}
+void TellCleared(Router& router, WorkerId id) {
+  const KvEvent cleared{.kind = KvEvent::Kind::kCleared};
+  router.OnKvEvents(id, {&cleared, 1});
+}
+void FailProbes(Router& router, WorkerId id) {
+  for (int i = 0; i < 10; ++i) router.OnProbe(id, false, At(3));
+  for (int i = 0; i < 10; ++i) router.OnProbe(id, true, At(3));
+}
+
+TEST(DeltaTest, WhatOthersLeftInAnEngineIsGoneWithItsCache) {
+  for (const auto& empty : {Restart, Clear, TellCleared, FailProbes}) {
+    const auto a = MakeGateway(0);
+    const auto b = MakeGateway(1);
+    const auto tell = [&] {
+      for (const Delta& d : a->TakeDeltas()) b->Merge(d, At(2));
+    };
+    const auto expected = [&](const prompt::Identity& prompt) {
+      return b->Explain({.identity = prompt}, At(4))->expected_cached;
+    };
+    for (uint32_t turn = 0; turn < 3; ++turn) Serve(*a, Talk(1, 1, turn), At(1));
+    tell();
+    const WorkerId home = b->Explain({.identity = Talk(1, 1, 3)}, At(4))->worker;
+    b->UpdateWorker(home, {.start_time_s = 100}, At(3));
+    EXPECT_GE(expected(Talk(1, 1, 3)), 6'400u + 640u);
+    EXPECT_EQ(expected(Talk(1, 2, 0)), 6'400u);
+
+    empty(*b, home);
+    EXPECT_EQ(expected(Talk(1, 1, 3)), 0u);
+    EXPECT_EQ(expected(Talk(1, 2, 0)), 0u);
+
+    Serve(*a, Talk(1, 1, 3), At(1));
+    tell();
+    EXPECT_GE(expected(Talk(1, 1, 4)), 6'400u + 640u) << "computed anew by the other's turn";
+  }
+}
+
+TEST(DeltaTest, WhoComputesAPrefixAnewAfterARestartTellsOnce) {
+  const auto a = MakeGateway(0);
+  const auto b = MakeGateway(1);
+  Serve(*a, Talk(1, 1, 0), At(1));
+  for (const Delta& d : a->TakeDeltas()) b->Merge(d, At(2));
+  const auto prompt = Talk(1, 2, 0);
+  const WorkerId home = b->Explain({.identity = prompt}, At(4))->worker;
+  const Delta place = State(*b).front();
+  for (Router* const router : {a.get(), b.get()}) Clear(*router, home);
+  Serve(*a, Talk(1, 3, 0), At(4));
+  for (const Delta& d : a->TakeDeltas()) b->Merge(d, At(5));
+  EXPECT_EQ(b->Explain({.identity = prompt}, At(6))->expected_cached, 6'400u);
+  Serve(*a, Talk(1, 4, 0), At(6));
+  for (const Delta& d : a->TakeDeltas()) EXPECT_NE(d.worker, place.worker);
+}
+
 TEST(DeltaTest, OfTwoFirstSightsAtOnceTheHigherReplicaWinsEverywhere) {
   const auto a = MakeGateway(0);
   const auto b = MakeGateway(1);

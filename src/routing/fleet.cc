@@ -73,8 +73,13 @@ void Fleet::OnFault(WorkerState& worker, Fault fault, uint64_t fingerprint, Time
       workers, [now](const WorkerState* w) { return w->health.state(now) != HealthState::kUp; });
   const bool may_eject = MayEject(health_, workers.size(), static_cast<size_t>(out));
   if (!worker.health.OnFault(fault, fingerprint, may_eject, now)) return;
-  worker.index.Clear();
+  Emptied(worker);
   Changed(worker, now);
+}
+
+void Fleet::Emptied(WorkerState& worker) {
+  worker.index.Clear();
+  PoolOf(worker.spec.model)->policy->OnEmptied(worker);
 }
 
 void Fleet::SetPolicy(std::string_view name, PolicyMaker make) {

@@ -38,6 +38,8 @@ class Fleet {
   Pool* PoolOf(std::string_view model) const;
   /// Something that the worker's policy must know has changed.
   void Changed(const WorkerState& worker, TimePoint now);
+  /// The worker's cache is empty: it restarted, may come back so, or said so.
+  void Emptied(WorkerState& worker);
   /// A fault of `worker`. One that takes it out empties its index: it may come back empty.
   void OnFault(WorkerState& worker, Fault fault, uint64_t fingerprint, TimePoint now);
 

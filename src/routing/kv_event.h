@@ -24,9 +24,9 @@ struct KvEvent {
 
 /// Corrects what is believed of a worker by the events that it published, in their order.
 /// Removed: no block named is believed afterwards, nor can a match reach what hung behind it.
-/// Cleared: nothing is. Stored: confirms what was believed since it was routed, and adds nothing.
-/// Cost: one pass over the index for each run of removals between two clearings, however many
-/// blocks they name; so hand over whole batches.
-void Apply(std::span<const KvEvent> events, CacheIndex& index);
+/// Cleared: nothing is; then it returns true. Stored: confirms what was believed since it was
+/// routed, and adds nothing. Cost: one pass over the index for each run of removals between two
+/// clearings, however many blocks they name; so hand over whole batches.
+bool Apply(std::span<const KvEvent> events, CacheIndex& index);
 
 }  // namespace hidane::routing

@@ -99,9 +99,8 @@ const WorkerId* PlacementTable::ColdHome(uint64_t k1) const {
 bool PlacementTable::WarmedElsewhere(uint64_t k1, const Member& member) const {
   const Prefix* const prefix = prefixes_.Find(k1);
   if (prefix == nullptr) return false;
-  const Claim* claim = &prefix->first;
-  if (claim->worker != member.key) claim = FindClaim(*prefix, member.key);
-  return claim != nullptr && claim->lives && claim->stamp.replica != params_.replica;
+  const Claim* const claim = LivingClaim(*prefix, member.key);
+  return claim != nullptr && claim->told;
 }
 
 // Waits are never negative, so where the least filled ones could all begin soon after now, the
@@ -177,8 +176,23 @@ void PlacementTable::See(uint64_t k1, uint32_t tokens, TimePoint now) {
   next_rebalance_ = now + FromSeconds(params_.rebalance_every_s);
 }
 
-void PlacementTable::Use(uint64_t k1, TimePoint now) {
-  if (Knows(k1)) Touch(k1).seen = now;
+void PlacementTable::Use(uint64_t k1, uint64_t worker_key, TimePoint now) {
+  if (!Knows(k1)) return;
+  Prefix& prefix = Touch(k1);
+  prefix.seen = now;
+  Claim* const claim = LivingClaim(prefix, worker_key);
+  if (claim == nullptr) return;
+  claim->told = claim->told || !Mine(*claim);
+  claim->emptied = false;
+}
+
+void PlacementTable::Emptied(uint64_t worker_key) {
+  for (auto& [k1, prefix] : prefixes_) {
+    Claim* const claim = LivingClaim(prefix, worker_key);
+    if (claim == nullptr) continue;
+    claim->told = false;
+    claim->emptied = !claim->cold;
+  }
 }
 
 void PlacementTable::Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePoint now) {

@@ -51,7 +51,7 @@ class PlacementTable {
   bool WantsChoice(uint64_t k1) const;
   /// Tokens that may be assigned where extra homes are given for nothing but choice.
   uint64_t SpareLimit(const Account& account) const;
-  /// Another gateway made it a home, and has warmed it.
+  /// Another gateway made it a home and computed the prefix there.
   bool WarmedElsewhere(uint64_t k1, const Member& member) const;
 
   /// Predicted seconds until the worker would begin a prefill.
@@ -71,8 +71,11 @@ class PlacementTable {
   void Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePoint now);
   /// As Serve, by a worker that is none of its homes and doesn't become one.
   void See(uint64_t k1, uint32_t tokens, TimePoint now);
-  /// Another gateway serves requests with this prefix: it isn't idle. An unknown one is ignored.
-  void Use(uint64_t k1, TimePoint now);
+  /// Another gateway serves a request with this prefix there: it isn't idle. An unknown one is
+  /// ignored.
+  void Use(uint64_t k1, uint64_t worker_key, TimePoint now);
+  /// What is cached there is gone. Who computes a prefix there again tells the others. O(table).
+  void Emptied(uint64_t worker_key);
 
   /// A conversation with this prefix lives there, so the home must not be taken back.
   using InUse = std::function<bool(uint64_t k1, const Member& member)>;
@@ -92,7 +95,9 @@ class PlacementTable {
     uint64_t worker = 0;  // key
     Stamp stamp;
     bool lives = false;
-    bool cold = false;  // given here, and no request was sent there yet
+    bool cold = false;     // given here, and no request was sent there yet
+    bool told = false;     // another gateway computed the prefix there
+    bool emptied = false;  // the worker's cache was emptied, and no request was sent there since
   };
   struct Prefix {
     uint32_t tokens = 0;
@@ -115,6 +120,8 @@ class PlacementTable {
   void Sync(uint64_t k1, Prefix& prefix);
   static const Claim* FindClaim(const Prefix& prefix, uint64_t worker);
   static Claim* FindClaim(Prefix& prefix, uint64_t worker);
+  static const Claim* LivingClaim(const Prefix& prefix, uint64_t worker);
+  static Claim* LivingClaim(Prefix& prefix, uint64_t worker);
   static Claim& ClaimOf(Prefix& prefix, uint64_t worker);
 
   void Tell(Delta::Kind kind, uint64_t k1, const Prefix& prefix, const Claim& claim);

@@ -63,6 +63,16 @@ PlacementTable::Claim* PlacementTable::FindClaim(Prefix& prefix, uint64_t worker
   return const_cast<Claim*>(FindClaim(std::as_const(prefix), worker));
 }
 
+const PlacementTable::Claim* PlacementTable::LivingClaim(const Prefix& prefix, uint64_t worker) {
+  const Claim* const claim =
+      prefix.first.worker == worker ? &prefix.first : FindClaim(prefix, worker);
+  return claim != nullptr && claim->lives ? claim : nullptr;
+}
+
+PlacementTable::Claim* PlacementTable::LivingClaim(Prefix& prefix, uint64_t worker) {
+  return const_cast<Claim*>(LivingClaim(std::as_const(prefix), worker));
+}
+
 PlacementTable::Claim& PlacementTable::ClaimOf(Prefix& prefix, uint64_t worker) {
   if (Claim* const known = FindClaim(prefix, worker)) return *known;
   const auto at = std::ranges::lower_bound(prefix.others, worker, {}, &Claim::worker);
@@ -93,9 +103,12 @@ void PlacementTable::AddHome(uint64_t k1, Prefix& prefix, const Member& member) 
 
 // Others hear of a new home once it computes the prefix: until then it is of no use to them.
 void PlacementTable::Warm(uint64_t k1, Prefix& prefix, const Member& member) {
-  Claim* const claim = FindClaim(prefix, member.key);
-  if (claim == nullptr || !std::exchange(claim->cold, false)) return;
-  Tell(Delta::Kind::kAddHome, k1, prefix, *claim);
+  Claim* const claim = LivingClaim(prefix, member.key);
+  if (claim == nullptr || !(claim->cold || claim->emptied)) return;
+  const Stamp stamp = claim->emptied ? log_.Next() : claim->stamp;
+  *claim = {.worker = member.key, .stamp = stamp, .lives = true};
+  const bool first = claim == &prefix.first;
+  Tell(first ? Delta::Kind::kPlace : Delta::Kind::kAddHome, k1, prefix, *claim);
 }
 
 // REQUIRES: it has another home. Where the first one goes, the second becomes first.
@@ -123,8 +136,8 @@ void PlacementTable::Merge(const Delta& delta, TimePoint now) {
   if (!prefix.seen_here && delta.tokens > prefix.tokens) Resize(prefix, delta.tokens);
   Claim& claim = delta.kind == Delta::Kind::kPlace ? prefix.first : ClaimOf(prefix, delta.worker);
   if (delta.stamp <= claim.stamp) return;
-  claim = {
-      .worker = delta.worker, .stamp = delta.stamp, .lives = delta.kind != Delta::Kind::kDropHome};
+  const bool lives = delta.kind != Delta::Kind::kDropHome;
+  claim = {.worker = delta.worker, .stamp = delta.stamp, .lives = lives, .told = lives};
   last_change_ = now;
   Sync(delta.key, prefix);
   Account* const account = accounts_.FindKey(delta.worker);

@@ -76,7 +76,7 @@ TEST(PlacementPeersTest, APrefixThatOthersUseIsNotIdle) {
     Table table(Params{.replica = 1});
     PutWorkers(table, 1, 20'000);
     See(table, 1, kTokens);
-    if (used) table->Use(1, At(500));
+    if (used) table->Use(1, 0, At(500));
     for (int at_s = 700; at_s < 703; ++at_s) See(table, 2, kTokens, at_s);  // has no room beside it
     return table.Homes(1).size();
   };

@@ -57,6 +57,9 @@ class Policy {
   /// No turn of the conversation is expected for now: its history needs no memory.
   virtual void LeaveConversation(uint64_t /*k2*/) {}
 
+  /// The worker's cache is empty, also of what other gateways put there.
+  virtual void OnEmptied(const WorkerState& /*worker*/) {}
+
   /// Members, their memory or their health changed; also called about once a second.
   virtual void OnMembers(WorkerSpan /*workers*/, TimePoint /*now*/) {}
 

@@ -31,6 +31,10 @@ class PrefixPolicy final : public Policy {
   uint32_t Commit(const Query& query, const Choice& choice) override;
 
   void LeaveConversation(uint64_t k2) override { talks_.Leave(k2); }
+  void OnEmptied(const WorkerState& worker) override {
+    table_.Emptied(worker.key);
+    turns_.Forget(worker.key);
+  }
   void OnMembers(WorkerSpan workers, TimePoint now) override;
   Placed placed_at(WorkerId id) const override {
     const Account* const account = accounts_.Find(id);
@@ -89,7 +93,7 @@ uint32_t PrefixPolicy::Commit(const Query& query, const Choice& choice) {
 
 // Another gateway's turn uses its prefix, and memory where it went, as one's own would.
 void PrefixPolicy::Hear(const Delta& turn, TimePoint now) {
-  table_.Use(turn.k1, now);
+  table_.Use(turn.k1, turn.worker, now);
   const Account* const account = accounts_.FindKey(turn.worker);
   if (account == nullptr) return;
   turns_.Hear({.worker = turn.worker,

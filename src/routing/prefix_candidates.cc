@@ -21,8 +21,9 @@ CachedBounds PrefixChoice::KnownCached(const WorkerState& worker) const {
   CachedBounds known{.min = WarmedElsewhere(worker)};
   const bool lives = talk_ != nullptr && talk_->counted && talk_->worker == worker.key;
   if (!turns_.hears() || !lives) return known;
-  known.max = query_.k1_tokens + turns_.Left(worker.key, query_.prompt.k2());
-  if (talk_->stamp.replica != params_.replica) known.min = known.max;
+  const uint32_t left = turns_.Left(worker.key, query_.prompt.k2());
+  known.max = query_.k1_tokens + left;
+  if (left > 0 && talk_->stamp.replica != params_.replica) known.min = known.max;
   return known;
 }
 

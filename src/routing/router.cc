@@ -67,7 +67,8 @@ void Router::UpdateWorker(WorkerId id, const Telemetry& telemetry, TimePoint now
   WorkerState* const w = impl_->fleet.Find(id);
   if (w == nullptr) return;
   if (telemetry.start_time_s) {
-    if (w->start_time_s && *w->start_time_s != *telemetry.start_time_s) w->index.Clear();
+    const bool restarted = w->start_time_s && *w->start_time_s != *telemetry.start_time_s;
+    if (restarted) impl_->fleet.Emptied(*w);
     w->start_time_s = telemetry.start_time_s;
   }
   w->running = telemetry.running.value_or(w->running);
@@ -80,11 +81,12 @@ void Router::UpdateWorker(WorkerId id, const Telemetry& telemetry, TimePoint now
 }
 
 void Router::ClearCache(WorkerId id) {
-  if (WorkerState* const w = impl_->fleet.Find(id)) w->index.Clear();
+  if (WorkerState* const w = impl_->fleet.Find(id)) impl_->fleet.Emptied(*w);
 }
 
 void Router::OnKvEvents(WorkerId id, std::span<const KvEvent> events) {
-  if (WorkerState* const w = impl_->fleet.Find(id)) Apply(events, w->index);
+  WorkerState* const w = impl_->fleet.Find(id);
+  if (w != nullptr && Apply(events, w->index)) impl_->fleet.Emptied(*w);
 }
 
 void Router::OnDispatch(Ticket ticket, TimePoint now) {
@@ -165,7 +167,7 @@ void Router::OnProbe(WorkerId id, bool ok, TimePoint now) {
   w->health.OnProbe(ok, now);
   const HealthState after = w->health.state(now);
   if (after == before) return;
-  if (after == HealthState::kDown) w->index.Clear();
+  if (after == HealthState::kDown) impl_->fleet.Emptied(*w);
   impl_->fleet.Changed(*w, now);
 }
 

@@ -34,7 +34,7 @@ class TurnCaches {
   bool hears() const { return hears_; }
   /// Tokens behind its static prefix that are left there of a conversation.
   uint32_t Left(uint64_t worker, uint64_t k2) const;
-  void Forget(uint64_t worker) { caches_.erase(worker); }  ///< it left
+  void Forget(uint64_t worker) { caches_.erase(worker); }  ///< it left, or was emptied
 
  private:
   struct Cache {
