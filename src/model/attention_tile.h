@@ -37,14 +37,19 @@ void GatherTile(const std::byte* base, const KvLayout& layout, std::span<const B
   std::fill_n(out, size_t{kTileSlots - n} * layout.head_dim, T{0});
 }
 
-/// Where those rows lie, of f32.
-inline void PointToTile(const std::byte* base, const KvLayout& layout,
-                        std::span<const BlockId> table, uint32_t kv_head, uint32_t first,
-                        uint32_t n, const float** rows) {
-  for (uint32_t slot = first; slot < first + n; ++slot) {
-    const BlockId block = table[slot / layout.block_size];
-    *rows++ = reinterpret_cast<const float*>(
-        base + layout.RowOffset(block.value(), kv_head, slot % layout.block_size));
+/// Where those rows lie, of f32: n of K, then n of V.
+inline void PointToTile(const KvLayer& kv, const KvLayout& layout, std::span<const BlockId> table,
+                        uint32_t kv_head, uint32_t first, uint32_t n, const float** rows) {
+  const uint32_t block_size = layout.block_size;
+  for (uint32_t i = 0; i < n;) {
+    const uint32_t offset = (first + i) % block_size;
+    const uint32_t end = std::min(n, i + block_size - offset);
+    const BlockId block = table[(first + i) / block_size];
+    for (size_t at = layout.RowOffset(block.value(), kv_head, offset); i < end;
+         ++i, at += layout.row_bytes()) {
+      rows[i] = reinterpret_cast<const float*>(kv.k + at);
+      rows[n + i] = reinterpret_cast<const float*>(kv.v + at);
+    }
   }
 }
 
@@ -52,7 +57,6 @@ inline void PointToTile(const std::byte* base, const KvLayout& layout,
 inline void PrefetchTile(const std::byte* base, const KvLayout& layout,
                          std::span<const BlockId> table, uint32_t kv_head, uint32_t first,
                          uint32_t n) {
-  constexpr size_t kLine = 64;
   for (uint32_t slot = first; slot < first + n; ++slot) {
     const BlockId block = table[slot / layout.block_size];
     const std::byte* const row =

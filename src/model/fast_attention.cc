@@ -17,6 +17,7 @@ namespace {
 constexpr uint32_t kCutSlots = 512;  // multiple of kTileSlots
 static_assert(kCutSlots <= kRowAttentionSlots);
 constexpr uint32_t kFewRows = 4;  // up to here, cuts are tasks of their own
+constexpr uint32_t kBlocks = 6;   // of sums in a product with a panel, at least
 constexpr float kLn2 = 0.6931471805599453F;
 static_assert(kTileSlots == 64);  // a tile's dead slots are a word
 
@@ -97,7 +98,9 @@ template <class T>
 struct FastAttention<T>::Tile {
   uint32_t first_slot, slots;
   uint64_t dead;
-  const float *keys[kTileSlots], *values[kTileSlots];  ///< f32 is read where it lies
+  const float* rows[2 * kTileSlots];  ///< keys, then values: f32 is read where it lies
+  const float* next[2 * kTileSlots];  ///< of the tile that follows
+  Ahead ahead;
 };
 
 template <class T>
@@ -186,21 +189,28 @@ void FastAttention<T>::SumCut(const Call& call, const Task& task, const Work& wo
       return;
     }
   }
+  const uint32_t last = std::min(seen, (task.first_cut + task.cuts) * kCutSlots);
+  Tile tile;
   for (uint32_t slot = cut * kCutSlots; slot < end; slot += kTileSlots) {
     const uint32_t n = std::min(kTileSlots, end - slot);
-    Tile tile{slot, n, call.Dead(task, slot), {}, {}};
+    tile.first_slot = slot;
+    tile.slots = n;
+    tile.dead = call.Dead(task, slot);
     if ((~tile.dead & LowBits(n)) == 0) continue;
+    const uint32_t next = std::min(kTileSlots, last - slot - n);
+    const auto& table = seq.block_table;
     if constexpr (std::is_same_v<T, float>) {
-      PointToTile(call.kv.k, call.layout, seq.block_table, task.kv_head, slot, n, tile.keys);
-      PointToTile(call.kv.v, call.layout, seq.block_table, task.kv_head, slot, n, tile.values);
+      PointToTile(call.kv, call.layout, table, task.kv_head, slot, n, tile.rows);
+      PointToTile(call.kv, call.layout, table, task.kv_head, slot + n, next, tile.next);
+      const auto lines = static_cast<uint32_t>(call.layout.row_bytes() / kLine);
+      tile.ahead = {tile.next, 2 * next, lines, CeilDiv(2 * next * lines, 2 * panels * kBlocks)};
     } else {
-      GatherTile(call.kv.k, call.layout, seq.block_table, task.kv_head, slot, n, work.keys);
-      GatherTile(call.kv.v, call.layout, seq.block_table, task.kv_head, slot, n, work.values);
+      GatherTile(call.kv.k, call.layout, table, task.kv_head, slot, n, work.keys);
+      GatherTile(call.kv.v, call.layout, table, task.kv_head, slot, n, work.values);
       TransposeBf16(work.values, kTileSlots, dim, work.values_t);
+      for (const std::byte* base : {call.kv.k, call.kv.v})
+        PrefetchTile(base, call.layout, table, task.kv_head, slot + n, next);
     }
-    const uint32_t next = std::min(kTileSlots, end - slot - n);
-    for (const std::byte* base : {call.kv.k, call.kv.v})
-      PrefetchTile(base, call.layout, seq.block_table, task.kv_head, slot + n, next);
     SumTile(call, work, tile, panels, sums);
   }
 }
@@ -229,16 +239,17 @@ void FastAttention<T>::SumRow(const Call& call, const Task& task, const Work& wo
 }
 
 template <class T>
-void FastAttention<T>::SumTile(const Call& call, const Work& work, const Tile& tile,
-                               uint32_t panels, float* sums) const {
+void FastAttention<T>::SumTile(const Call& call, const Work& work, Tile& tile, uint32_t panels,
+                               float* sums) const {
   const uint32_t dim = call.dim();
   GemmArgs<T> scores{work.keys, dim, 1, nullptr, kTileSlots, 1, dim, work.scores, kPanel, false};
   GemmArgs<T> values{work.values_t, kTileSlots, 1,      work.probs, dim, 1,
                      kTileSlots,    nullptr,    kPanel, true};
   if constexpr (std::is_same_v<T, float>) {
-    scores.rows = tile.keys;
-    values.rows = tile.values;
+    scores.rows = tile.rows;
+    values.rows = tile.rows + tile.slots;
     values.by_column = true;
+    scores.ahead = values.ahead = &tile.ahead;
     scores.m = values.k = tile.slots;  // the others' scores and probabilities count for nothing
   }
   // Keys with every panel first, then values: one tile and what belongs to a panel fit the

@@ -46,8 +46,7 @@ class FastAttention {
               float* sums) const;
   void SumRow(const Call& call, const Task& task, const Work& work, uint32_t first, uint32_t end,
               float* sums) const;
-  void SumTile(const Call& call, const Work& work, const Tile& tile, uint32_t panels,
-               float* sums) const;
+  void SumTile(const Call& call, const Work& work, Tile& tile, uint32_t panels, float* sums) const;
   void JoinCuts(const Call& call, const Task& first);
   void Write(const Call& call, const Task& task, float* sums, float* rows) const;
 

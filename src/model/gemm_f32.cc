@@ -81,7 +81,7 @@ HWY_INLINE void GemmBlock(const GemmArgs<float>& g, uint32_t row, uint32_t panel
     sum[i] = g.add ? hn::LoadU(f, at(i)) : hn::Zero(f);
   }
   // Attention passes here 64 times, more than a branch predictor counts.
-  _Pragma("GCC unroll 4") for (uint32_t l = 0; l < g.k; ++l, left.Next(), b += kPanel) {
+  _Pragma("GCC unroll 8") for (uint32_t l = 0; l < g.k; ++l, left.Next(), b += kPanel) {
     Vec right[kWide];
     HIDANE_UNROLL for (uint32_t v = 0; v < kWide; ++v) {
       right[v] = hn::LoadU(f, b + size_t{v / V} * g.k * kPanel + v % V * kLanes);
@@ -91,6 +91,7 @@ HWY_INLINE void GemmBlock(const GemmArgs<float>& g, uint32_t row, uint32_t panel
     }
   }
   HIDANE_UNROLL for (uint32_t i = 0; i < R * kWide; ++i) hn::StoreU(sum[i], f, at(i));
+  if (g.ahead != nullptr) g.ahead->Some();
 }
 
 /// All panels of the rows from `row` on, R at a time; the rows left are fewer. A sum waits for the

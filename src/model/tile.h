@@ -13,6 +13,28 @@ inline constexpr uint32_t kPanel = 16;
 /// whole).
 inline constexpr uint32_t kRowPad = 16;
 
+inline constexpr size_t kLine = 64;  ///< bytes of a cache line
+
+/// Cache lines of some rows that the next products will read. A product asks for a few after every
+/// block of its sums: asked for at once, they would hold up what the product itself waits for.
+struct Ahead {
+  const float* const* rows;
+  uint32_t count;      ///< rows not asked for
+  uint32_t row_lines;  ///< of kLine bytes
+  uint32_t at_once;    ///< lines
+  uint32_t line = 0;   ///< of the first row
+
+  void Some() {
+    for (uint32_t i = 0; i < at_once && count > 0; ++i) {
+      __builtin_prefetch(*rows + line * (kLine / sizeof(float)), /*rw=*/0, /*locality=*/2);
+      if (++line < row_lines) continue;
+      line = 0;
+      ++rows;
+      --count;
+    }
+  }
+};
+
 /// The one inner kernel that the engine is made of; projections and attention are loops around it.
 ///
 ///     c[i][j] (+)= sum over l < k of a[i][l] * b[l][j]      i < m, j < 16 * panels
@@ -38,6 +60,7 @@ struct GemmArgs {
   uint32_t columns = kPanel;
   const T* const* rows = nullptr;
   bool by_column = false;
+  Ahead* ahead = nullptr;  ///< f32; asked for meanwhile
 };
 template <class T>
 using GemmFn = void (*)(const GemmArgs<T>&);
