@@ -26,6 +26,11 @@ constexpr uint32_t kSums = kLanes == 1 ? 96 : 12;  // registers of sums, of 32 o
 
 // Blocks of sums live in registers only if these loops are unrolled early.
 #define HIDANE_UNROLL _Pragma("GCC unroll 96")
+#ifdef HIDANE_SANITIZED  // a check at every load: unrolled, minutes to compile
+#define HIDANE_UNROLL_K
+#else
+#define HIDANE_UNROLL_K _Pragma("GCC unroll 8")
+#endif
 
 /// R rows of the left operand from `first` on, a column at a time: where they lie at equal
 /// distances,
@@ -81,7 +86,7 @@ HWY_INLINE void GemmBlock(const GemmArgs<float>& g, uint32_t row, uint32_t panel
     sum[i] = g.add ? hn::LoadU(f, at(i)) : hn::Zero(f);
   }
   // Attention passes here 64 times, more than a branch predictor counts.
-  _Pragma("GCC unroll 8") for (uint32_t l = 0; l < g.k; ++l, left.Next(), b += kPanel) {
+  HIDANE_UNROLL_K for (uint32_t l = 0; l < g.k; ++l, left.Next(), b += kPanel) {
     Vec right[kWide];
     HIDANE_UNROLL for (uint32_t v = 0; v < kWide; ++v) {
       right[v] = hn::LoadU(f, b + size_t{v / V} * g.k * kPanel + v % V * kLanes);
