@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint32_t kCutSlots = 512;  // multiple of kTileSlots
 static_assert(kCutSlots <= kRowAttentionSlots);
-constexpr uint32_t kFewRows = 4;  // up to here, cuts are tasks of their own
-constexpr uint32_t kBlocks = 6;   // of sums in a product with a panel, at least
+constexpr uint32_t kFewRows = 4;    // up to here, cuts are tasks of their own
+constexpr uint32_t kSumBlocks = 6;  // in a product with a panel, at least
 constexpr float kLn2 = 0.6931471805599453F;
 static_assert(kTileSlots == 64);  // a tile's dead slots are a word
 
@@ -203,7 +203,7 @@ void FastAttention<T>::SumCut(const Call& call, const Task& task, const Work& wo
       PointToTile(call.kv, call.layout, table, task.kv_head, slot, n, tile.rows);
       PointToTile(call.kv, call.layout, table, task.kv_head, slot + n, next, tile.next);
       const auto lines = static_cast<uint32_t>(call.layout.row_bytes() / kLine);
-      tile.ahead = {tile.next, 2 * next, lines, CeilDiv(2 * next * lines, 2 * panels * kBlocks)};
+      tile.ahead = {tile.next, 2 * next, lines, CeilDiv(2 * next * lines, 2 * panels * kSumBlocks)};
     } else {
       GatherTile(call.kv.k, call.layout, table, task.kv_head, slot, n, work.keys);
       GatherTile(call.kv.v, call.layout, table, task.kv_head, slot, n, work.values);

@@ -24,7 +24,7 @@ struct Ahead {
   uint32_t at_once;    ///< lines
   uint32_t line = 0;   ///< of the first row
 
-  void Some() {
+  void PrefetchSome() {
     for (uint32_t i = 0; i < at_once && count > 0; ++i) {
       __builtin_prefetch(*rows + line * (kLine / sizeof(float)), /*rw=*/0, /*locality=*/2);
       if (++line < row_lines) continue;
