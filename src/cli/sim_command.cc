@@ -58,6 +58,7 @@ CommonOptions CommonOf(const Options& options) {
           .gateways = matrix.gateways,
           .deltas = matrix.deltas.value_or(sim::Deltas::kOn),
           .gpu = matrix.gpu,
+          .keep_warm = matrix.keep_warm,
           .eviction = matrix.eviction,
           .seed = matrix.seed,
           .seeds = matrix.full ? sim::kFullSeeds : 1,
@@ -120,6 +121,14 @@ Status CheckWorkingSet(const Options& options) {
               "--working-set is for --scenario agents, --scenario storm and --trace");
 }
 
+Status CheckKeepWarm(const Options& options) {
+  const bool replays = options.scenario == "agents" || !options.trace.file.empty();
+  if (!options.matrix.keep_warm) return {};
+  if ((replays || options.scenario == "seed") && !options.plan.wanted) return {};
+  return Fail(Code::kInvalidArgument,
+              "--keep-warm is for --scenario seed, --scenario agents and --trace");
+}
+
 Exit Run(Options& options) {
   BlockStopSignals();
   options.matrix.cache_tails = options.tails == "on";
@@ -127,6 +136,7 @@ Exit Run(Options& options) {
       options.eviction == "lru" ? sched::Eviction::kLru : sched::Eviction::kReuse;
   if (const auto read = ReadDeltas(options); !read) return Report(read.error());
   if (const auto check = CheckWorkingSet(options); !check) return Report(check.error());
+  if (const auto check = CheckKeepWarm(options); !check) return Report(check.error());
   if (options.plan.wanted) {
     return RunPlan(options.plan, CommonOf(options), options.json);
   }
@@ -169,6 +179,8 @@ void AddOptions(CLI::App& command, Options& o) {
                      "Turns until a place in the working set is yielded; 0: never");
   command.add_flag("--session-ids", o.session_ids,
                    "Admission knows conversations by their clients' word, not by prefix");
+  command.add_flag("--keep-warm", m.keep_warm,
+                   "Gateways refresh prefixes at home before the engines evict them");
   command.add_option("--tails", o.tails, "Prompts' ends stay in the engines' LRU caches: on, off")
       ->check(CLI::IsMember({"on", "off"}));
   command
@@ -214,6 +226,7 @@ void AddSim(CLI::App& app, Exit& exit) {
       "  hidane sim --policy round_robin prefix --fleet 16x80 8x100 --phase sustained\n"
       "  hidane sim --fleet 16x80 --gpu 12x8b-bf16-h100,4x8b-fp8-h200\n"
       "  hidane sim --policy prefix --gateways 1 2 4 16 --deltas late --json rows.json\n"
+      "  hidane sim --policy prefix --fleet 8x100 --keep-warm\n"
       "  hidane sim --phase sustained replica_loss --html report.html\n"
       "  hidane sim --plan --tenants 80 --static-tokens 27000 --rate 30 --gpu h100 "
       "--model 8b-bf16 --slo-ttft 1s\n"

@@ -44,6 +44,7 @@ constexpr Column kColumns[] = {
     {"after", &Row::after_rps, 1, 1, "/s"},
     {"answered", &Row::answered_share, 100, 1, " %"},
     {"sends", &Row::sends_per_request, 1, 2, ""},
+    {"refreshes", &Row::refresh_share, 100, 1, " %"},
     {"back after", &Row::recovery_s, 1, 0, " s"},
     {"moved", &Row::keys_moved, 100, 2, " %"},
     {"by loss", &Row::keys_lost, 100, 2, " %"},
@@ -64,7 +65,7 @@ std::string Cell(const sim::Summary& s, const Column& c) {
 Cells LineOf(const sim::Summary& s) {
   const Row& r = s.mean;
   Cells line = {r.fleet,  r.phase,       r.policy, fmt::format("{}", r.gateways),
-                r.deltas, r.working_set, r.guard};
+                r.deltas, r.working_set, r.guard,  r.keep_warm};
   for (const Column& column : kColumns) line.push_back(Cell(s, column));
   return line;
 }
@@ -80,7 +81,7 @@ std::string Pad(const std::string& text, size_t width, bool left) {
   return left ? text + space : space + text;
 }
 
-constexpr size_t kNames = 7;  // columns that say what ran
+constexpr size_t kNames = 8;  // columns that say what ran
 
 bool Shown(const std::vector<Cells>& lines, size_t column) {
   if (column < 3) return true;
@@ -95,7 +96,8 @@ bool Shown(const std::vector<Cells>& lines, size_t column) {
 }  // namespace
 
 std::string SimTable(std::span<const sim::Summary> rows) {
-  std::vector<Cells> lines = {{"fleet", "phase", "policy", "gateways", "deltas", "line", "guard"}};
+  std::vector<Cells> lines = {
+      {"fleet", "phase", "policy", "gateways", "deltas", "line", "guard", "kept warm"}};
   for (const Column& column : kColumns) lines[0].emplace_back(column.title);
   for (const sim::Summary& row : rows) lines.push_back(LineOf(row));
   std::vector<size_t> widths(lines[0].size(), 0);

@@ -34,6 +34,7 @@ struct CommonOptions {
   std::vector<uint32_t> gateways;
   sim::Deltas deltas = sim::Deltas::kOn;
   std::string gpu;
+  bool keep_warm = false;                            ///< routing::Params::keep_warm
   sched::Eviction eviction = sched::Eviction::kLru;  ///< of the engines
   uint64_t seed = 1;
   uint32_t seeds = 1;

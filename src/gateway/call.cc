@@ -77,7 +77,7 @@ net::Task<Status> Call::ReadBody() {
 Status Call::Identify() {
   context().metrics.requests.Add();
   const net::RequestHead& head = exchange_.head();
-  const auto api = head.method == "POST" ? ApiOf(head.path()) : std::nullopt;
+  const auto api = api_ = head.method == "POST" ? ApiOf(head.path()) : std::nullopt;
   pieces_ = {body_.view(), {}, {}};
   if (api) {
     HIDANE_CHECK_OK(proxy_.reader().Read(*api, body_.view(), body_.size() + net::Buffer::kPadding,

@@ -42,6 +42,7 @@ class Call {
 
   // What the router learns.
   void OnFirstByte();
+  void KeepStaticPart();
   void OnUsage(const Usage& usage);
   Status Broken(const net::ClientStream& engine, Error error);
   bool FailOver(routing::Outcome outcome);
@@ -61,6 +62,7 @@ class Call {
   net::Buffer body_;  // until no other engine can need it
   size_t body_bytes_ = 0;
   prompt::Body prompt_;
+  std::optional<prompt::Api> api_;
   std::array<std::string_view, 3> pieces_;  // of the body as the engine gets it
   bool streams_tokens_ = false;             // a chat or completions stream: has a usage event
   uint64_t fingerprint_ = 0;

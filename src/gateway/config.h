@@ -103,6 +103,14 @@ struct Config : PropertySet {
                                           65'536,
                                           Reload::kRestart,
                                           "Decisions that `/hidane/decisions` remembers."};
+  Property<int64_t> limits_static_bytes_max{
+      *this,
+      "limits.static_bytes_max",
+      256 << 20,
+      0,
+      int64_t{1} << 40,
+      Reload::kRestart,
+      "Static parts of prompts that are kept for `routing.keep_warm`. Unit: bytes."};
 
   Property<int64_t> timeouts_connect_ms{
       *this,
@@ -188,6 +196,9 @@ struct Config : PropertySet {
       65'536,
       Reload::kRestart,
       "Candidates compared for a new prefix. 0: all that have room."};
+  Property<bool> routing_keep_warm{
+      *this, "routing.keep_warm", false, Reload::kRestart,
+      "Static prefixes are sent again, with one token of answer, before engines evict them."};
   Property<bool> routing_silent_peers{
       *this, "routing.silent_peers", false, Reload::kRestart,
       "Other gateways steer the same engines and nobody tells the others: homes then follow hashes "

@@ -8,6 +8,7 @@
 #include "gateway/decision_log.h"
 #include "gateway/fleet.h"
 #include "gateway/metrics.h"
+#include "gateway/static_parts.h"
 #include "net/address.h"
 #include "obs/metrics.h"
 
@@ -21,7 +22,8 @@ struct Context {
         clock(k),
         metrics(registry),
         fleet(*config, k),
-        decisions(static_cast<size_t>(config->limits_decisions_kept())) {}
+        decisions(static_cast<size_t>(config->limits_decisions_kept())),
+        statics(static_cast<size_t>(config->limits_static_bytes_max())) {}
 
   const std::unique_ptr<const Config> config;
   const std::vector<net::Address> addresses;  ///< of the engines, by WorkerId
@@ -30,9 +32,10 @@ struct Context {
   Metrics metrics;
   Fleet fleet;
   DecisionLog decisions;
+  StaticParts statics;  ///< with `routing.keep_warm`
   std::atomic<bool> draining{false};
   std::atomic<int64_t> in_flight{0};  ///< requests that a handler has, on all loops
-  std::atomic<int> probes{0};         ///< probe coroutines that run
+  std::atomic<int> probes{0};         ///< coroutines of Probes and KeepWarm that run
 };
 
 }  // namespace hidane::gateway

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "gateway/admin.h"
 #include "gateway/context.h"
+#include "gateway/keep_warm.h"
 #include "gateway/probes.h"
 #include "gateway/proxy.h"
 #include "net/server.h"
@@ -22,8 +23,9 @@ namespace {
 struct Shard {
   net::Loop loop;
   std::unique_ptr<Proxy> proxy;
-  std::unique_ptr<Admin> admin;  // the first shard's only, as the next two
+  std::unique_ptr<Admin> admin;  // the first shard's only, as the next three
   std::unique_ptr<Probes> probes;
+  std::unique_ptr<KeepWarm> keep_warm;
   std::unique_ptr<net::Server> admin_server;
   std::unique_ptr<net::Server> server;
   std::atomic<size_t> connections{SIZE_MAX};  // as last counted on the loop
@@ -105,6 +107,8 @@ Status Gateway::Impl::Listen() {
   Shard& first = *shards.front();
   first.probes = std::make_unique<Probes>(context, first.loop);
   first.probes->Start();
+  first.keep_warm = std::make_unique<KeepWarm>(context, first.loop);
+  first.keep_warm->Start();
   if (config.admin_listen().empty()) return {};
   HIDANE_TRY(const net::Address admin, net::ParseListen(config.admin_listen()));
   HIDANE_CHECK_OK(net::CheckPortFree(admin));
@@ -184,9 +188,10 @@ void Gateway::Impl::Cut() {
     shard.server.reset();
     shard.admin_server.reset();
     if (shard.probes) shard.probes->Stop();
+    if (shard.keep_warm) shard.keep_warm->Stop();
   });
-  const auto until = std::chrono::steady_clock::now() +
-                     std::chrono::milliseconds(context.config->health_timeout_ms()) +
+  const Duration probe = std::chrono::milliseconds(context.config->health_timeout_ms());
+  const auto until = std::chrono::steady_clock::now() + std::max(probe, KeepWarm::kLongest) +
                      std::chrono::seconds(1);
   WaitFor([this] { return context.in_flight == 0 && context.probes == 0; }, until, false);
 }

@@ -20,7 +20,7 @@ struct Metrics {
   obs::Histogram &ttft, &queue_wait, &regret;
 
  private:
-  std::array<obs::Counter*, 7> decisions_;
+  std::array<obs::Counter*, static_cast<size_t>(routing::Rule::kPolicy) + 1> decisions_;
   std::array<obs::Counter*, 10> refused_;
 };
 

@@ -209,12 +209,23 @@ void Call::Fault(routing::Fault fault) {
 
 void Call::OnFirstByte() {
   answered_ = true;
+  if (context().config->routing_keep_warm() && http_status_ < 300) KeepStaticPart();
   exchange_.TakeBack(std::move(body_));
   ttft_s_ = Elapsed();
   progress_ = context().clock.Now();
   if (http_status_ >= 300) return;
   context().metrics.ttft.Observe(ttft_s_);
   context().fleet.FirstByte(decision_->ticket);
+}
+
+// For requests of the gateway's own: KeepWarm.
+void Call::KeepStaticPart() {
+  const prompt::Identity& identity = prompt_.identity;
+  if (!api_ || identity.k1_end == 0 || context().statics.Knows(identity.k1())) return;
+  if (auto body = RefreshBody(*api_, body_.view())) {
+    context().statics.Put(identity.k1(),
+                          {exchange_.head().target, *std::move(body), identity.StaticPart()});
+  }
 }
 
 void Call::OnUsage(const Usage& usage) {

@@ -9,6 +9,7 @@ routing::Params RoutingParamsOf(const Config& c) {
   p.running_reserve = c.routing_running_reserve();
   if (c.routing_first_sight_choices() > 0)
     p.first_sight_choices = static_cast<uint32_t>(c.routing_first_sight_choices());
+  p.keep_warm = c.routing_keep_warm();
   p.silent_peers = c.routing_silent_peers();
   p.headroom = c.routing_headroom();
   p.spare_headroom = c.routing_spare_headroom();

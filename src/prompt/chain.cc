@@ -16,6 +16,20 @@ void Identity::Clear() {
   tools_end = k1_end = k2_end = tokens = 0;
 }
 
+Identity Identity::StaticPart() const {
+  Identity part;
+  part.model = model;
+  part.root = root;
+  part.chain.assign(chain.begin(), chain.begin() + k1_end);
+  part.ends.assign(ends.begin(), ends.begin() + k1_end);
+  part.message_ends = message_ends;
+  std::erase_if(part.message_ends, [this](uint32_t end) { return end > k1_end; });
+  part.tools_end = tools_end;
+  part.k1_end = part.k2_end = k1_end;
+  if (bytes() > 0) part.tokens = static_cast<uint32_t>(uint64_t{tokens} * part.bytes() / bytes());
+  return part;
+}
+
 uint64_t ChainRoot(uint64_t salt, std::string_view model) {
   return Mix64(Xxh3(model, salt));
 }

@@ -33,6 +33,7 @@ struct Identity {
   uint64_t HashAt(size_t blocks) const { return blocks == 0 ? root : chain[blocks - 1]; }
   uint32_t BytesAt(size_t blocks) const { return blocks == 0 ? 0 : ends[blocks - 1]; }
   uint32_t bytes() const { return BytesAt(size()); }
+  Identity StaticPart() const;  ///< a prompt that ends with K1
   uint64_t k1() const { return HashAt(k1_end); }
   uint64_t k2() const { return HashAt(k2_end); }
 };

@@ -170,6 +170,13 @@ void CacheIndex::Unlink(RunId id) {
   (run.older == kNone ? oldest_ : runs_[run.older].newer) = run.newer;
 }
 
+// Trimming ends less than a block under the capacity.
+std::optional<TimePoint> CacheIndex::EvictsNext() const {
+  constexpr double kFull = 0.98;
+  const bool full = tokens_ >= kFull * static_cast<double>(capacity_tokens_);
+  return full && oldest_ != kNone ? std::optional(runs_[oldest_].used) : std::nullopt;
+}
+
 void CacheIndex::Trim() {
   while (oldest_ != kNone && tokens_ > static_cast<double>(capacity_tokens_)) {
     Run& run = runs_[oldest_];

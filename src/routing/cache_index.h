@@ -3,6 +3,7 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -58,6 +59,8 @@ class CacheIndex {
 
   /// `tokens` more would evict nothing.
   bool HasRoom(uint64_t tokens) const { return this->tokens() + tokens <= capacity_tokens_; }
+  /// When what would be forgotten next was last used; nullopt while there is room.
+  std::optional<TimePoint> EvictsNext() const;
   uint64_t tokens() const { return static_cast<uint64_t>(tokens_); }
   size_t blocks() const { return blocks_; }
   size_t bytes() const;  ///< memory held, about

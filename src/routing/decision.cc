@@ -38,6 +38,8 @@ std::string_view Name(Rule rule) {
       return "failover";
     case Rule::kOnly:
       return "only";
+    case Rule::kRefresh:
+      return "refresh";
     case Rule::kPolicy:
       return "policy";
   }

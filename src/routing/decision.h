@@ -19,6 +19,7 @@ enum class Rule : uint8_t {
   kPlaced,    ///< first sight of the prefix: this is now its home
   kFailover,  ///< every home is out
   kOnly,      ///< no other worker could be asked
+  kRefresh,   ///< the gateway's own, to keep the prefix cached at its home
   kPolicy,    ///< a policy other than `prefix`
 };
 std::string_view Name(Rule rule);  ///< `home`, `balance`, ...: the header's and metrics' word

@@ -47,6 +47,7 @@ Pool& Fleet::PoolFor(const std::string& model) {
   const auto at = std::ranges::find(pools_, model, [](const auto& p) -> auto& { return p->model; });
   if (at != pools_.end()) return **at;
   auto pool = std::make_unique<Pool>(Pool{.speed = EngineSpeed(params_.prefill_tokens_per_s),
+                                          .lifetime = {},
                                           .model = model,
                                           .workers = {},
                                           .policy = make_(params_),

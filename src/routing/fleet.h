@@ -15,6 +15,7 @@ namespace hidane::routing {
 /// Workers that serve the same model, and the policy that chooses among them.
 struct Pool {
   EngineSpeed speed;                  ///< of its workers together
+  CacheLifetime lifetime;             ///< of their caches
   std::string model;                  ///< empty: any
   std::vector<WorkerState*> workers;  ///< by id
   std::unique_ptr<Policy> policy;

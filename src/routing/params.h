@@ -29,6 +29,8 @@ struct Params {
   double idle_release_s = 600;     ///< a prefix unused so long makes way where none fits
   uint32_t prefixes_max = 65'536;  ///< table bound; the least recently used leaves
 
+  bool keep_warm = false;  ///< prefixes at home are refreshed before engines evict them
+
   // Which home.
   double short_k1_s = 0.05;              ///< a prefix recomputed faster lives everywhere
   double near_tie_s = 0.005;             ///< difference in predicted TTFT that counts as equal

@@ -90,7 +90,7 @@ const WorkerId* PlacementTable::ColdHome(uint64_t k1) const {
   const Prefix* const prefix = prefixes_.Find(k1);
   if (prefix == nullptr) return nullptr;
   for (const Claim& claim : prefix->others) {
-    if (!claim.cold || !claim.lives) continue;
+    if (claim.cache != Cache::kCold || !claim.lives) continue;
     if (const Account* a = accounts_.FindKey(claim.worker)) return &a->member.id;
   }
   return nullptr;
@@ -100,7 +100,7 @@ bool PlacementTable::WarmedElsewhere(uint64_t k1, const Member& member) const {
   const Prefix* const prefix = prefixes_.Find(k1);
   if (prefix == nullptr) return false;
   const Claim* const claim = LivingClaim(*prefix, member.key);
-  return claim != nullptr && claim->told;
+  return claim != nullptr && claim->cache == Cache::kTold;
 }
 
 // Waits are never negative, so where the least filled ones could all begin soon after now, the
@@ -181,36 +181,53 @@ void PlacementTable::Use(uint64_t k1, uint64_t worker_key, TimePoint now) {
   Prefix& prefix = Touch(k1);
   prefix.seen = now;
   Claim* const claim = LivingClaim(prefix, worker_key);
-  if (claim == nullptr) return;
-  claim->told = claim->told || !Mine(*claim);
-  claim->emptied = false;
+  if (claim == nullptr || claim->cache == Cache::kCold) return;
+  if (!Mine(*claim)) claim->cache = Cache::kTold;
+  if (claim->cache == Cache::kEmptied) claim->cache = Cache::kWarm;
 }
 
 void PlacementTable::Emptied(uint64_t worker_key) {
   for (auto& [k1, prefix] : prefixes_) {
     Claim* const claim = LivingClaim(prefix, worker_key);
-    if (claim == nullptr) continue;
-    claim->told = false;
-    claim->emptied = !claim->cold;
+    if (claim != nullptr && claim->cache != Cache::kCold) claim->cache = Cache::kEmptied;
   }
+}
+
+std::vector<Refresh> PlacementTable::TakeRefreshes(const Due& due, TimePoint now) {
+  std::vector<Refresh> taken;
+  size_t visited = 0;
+  for (auto& [k1, prefix] : prefixes_) {
+    if (++visited > kRebalancePrefixes) break;
+    for (const WorkerId home : prefix.homes) {
+      const Account& account = *accounts_.Find(home);
+      Claim& claim = *LivingClaim(prefix, account.member.key);
+      const bool warm = claim.cache == Cache::kWarm || claim.cache == Cache::kTold;
+      if (!warm || !Mine(claim) || account.assigned() > Accounts::Assignable(account)) continue;
+      const Kept kept{.tokens = prefix.tokens,
+                      .idle_s = Seconds(now - claim.used),
+                      .refreshes = claim.refreshes};
+      if (!account.member.takes_new || !due(k1, kept, home)) continue;
+      claim.used = now;
+      ++claim.refreshes;
+      taken.push_back({k1, home});
+    }
+  }
+  return taken;
 }
 
 void PlacementTable::Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePoint now) {
   See(k1, tokens, now);
   Prefix& prefix = *prefixes_.Find(k1);
   Account& account = *accounts_.Find(worker);
-  if (std::ranges::find(prefix.homes, worker) != prefix.homes.end()) {
-    Warm(k1, prefix, account.member);
-    return;
-  }
-  if (prefix.homes.empty()) {
+  const bool known = std::ranges::find(prefix.homes, worker) != prefix.homes.end();
+  if (!known && prefix.homes.empty()) {
     Place(k1, prefix, account.member);
     last_change_ = now;
-  } else {
+  } else if (!known) {
     AddHome(k1, prefix, account.member);
-    Warm(k1, prefix, account.member);
   }
-  Shrink(account);
+  Warm(k1, prefix, account.member, now);
+  if (!known) Shrink(account);
 }
 
 }  // namespace hidane::routing

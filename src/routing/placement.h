@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "routing/accounts.h"
 #include "routing/delta_log.h"
+#include "routing/keep_warm.h"
 #include "routing/load_share.h"
 #include "routing/lru_map.h"
 #include "routing/params.h"
@@ -31,6 +32,8 @@ namespace hidane::routing {
 /// pass over the kRebalancePrefixes most recent prefixes.
 class PlacementTable {
  public:
+  static constexpr size_t kRebalancePrefixes = 4'096;
+
   /// REQUIRES: both outlive the table.
   PlacementTable(const Params& params, Accounts& accounts, DeltaLog& log);
 
@@ -77,6 +80,12 @@ class PlacementTable {
   /// What is cached there is gone. Who computes a prefix there again tells the others. O(table).
   void Emptied(uint64_t worker_key);
 
+  using Due = std::function<bool(uint64_t k1, const Kept& kept, WorkerId home)>;
+  /// Of the kRebalancePrefixes most recent prefixes those homes that this gateway gave, where the
+  /// prefix was computed and all that is assigned fits the memory, and that are `due`; they count
+  /// as refreshed.
+  std::vector<Refresh> TakeRefreshes(const Due& due, TimePoint now);
+
   /// A conversation with this prefix lives there, so the home must not be taken back.
   using InUse = std::function<bool(uint64_t k1, const Member& member)>;
   void SetInUse(InUse in_use) { in_use_ = std::move(in_use); }
@@ -91,13 +100,19 @@ class PlacementTable {
   size_t size() const { return prefixes_.size(); }
 
  private:
+  enum class Cache : uint8_t {
+    kWarm,
+    kCold,     // given here, and no request was sent there yet
+    kTold,     // another gateway computed the prefix there
+    kEmptied,  // the worker's cache was emptied, and no request was sent there since
+  };
   struct Claim {
     uint64_t worker = 0;  // key
     Stamp stamp;
     bool lives = false;
-    bool cold = false;     // given here, and no request was sent there yet
-    bool told = false;     // another gateway computed the prefix there
-    bool emptied = false;  // the worker's cache was emptied, and no request was sent there since
+    Cache cache = Cache::kWarm;
+    uint32_t refreshes = 0;  // since its last request
+    TimePoint used{};        // its last request or refresh by this gateway
   };
   struct Prefix {
     uint32_t tokens = 0;
@@ -127,7 +142,7 @@ class PlacementTable {
   void Tell(Delta::Kind kind, uint64_t k1, const Prefix& prefix, const Claim& claim);
   void Place(uint64_t k1, Prefix& prefix, const Member& member);
   void AddHome(uint64_t k1, Prefix& prefix, const Member& member);
-  void Warm(uint64_t k1, Prefix& prefix, const Member& member);
+  void Warm(uint64_t k1, Prefix& prefix, const Member& member, TimePoint now);
   void DropHome(uint64_t k1, Prefix& prefix, const Member& member);
   void DropOther(uint64_t k1, Prefix& prefix, const Member& member);
   void TakeTopRanked(const Account& joined);

@@ -97,16 +97,19 @@ void PlacementTable::Place(uint64_t k1, Prefix& prefix, const Member& member) {
 
 void PlacementTable::AddHome(uint64_t k1, Prefix& prefix, const Member& member) {
   Claim& claim = ClaimOf(prefix, member.key);
-  claim = {.worker = member.key, .stamp = log_.Next(), .lives = true, .cold = true};
+  claim = {.worker = member.key, .stamp = log_.Next(), .lives = true, .cache = Cache::kCold};
   Sync(k1, prefix);
 }
 
 // Others hear of a new home once it computes the prefix: until then it is of no use to them.
-void PlacementTable::Warm(uint64_t k1, Prefix& prefix, const Member& member) {
+void PlacementTable::Warm(uint64_t k1, Prefix& prefix, const Member& member, TimePoint now) {
   Claim* const claim = LivingClaim(prefix, member.key);
-  if (claim == nullptr || !(claim->cold || claim->emptied)) return;
-  const Stamp stamp = claim->emptied ? log_.Next() : claim->stamp;
-  *claim = {.worker = member.key, .stamp = stamp, .lives = true};
+  if (claim == nullptr) return;
+  claim->used = now;
+  claim->refreshes = 0;
+  if (claim->cache != Cache::kCold && claim->cache != Cache::kEmptied) return;
+  if (claim->cache == Cache::kEmptied) claim->stamp = log_.Next();
+  claim->cache = Cache::kWarm;
   const bool first = claim == &prefix.first;
   Tell(first ? Delta::Kind::kPlace : Delta::Kind::kAddHome, k1, prefix, *claim);
 }
@@ -137,7 +140,10 @@ void PlacementTable::Merge(const Delta& delta, TimePoint now) {
   Claim& claim = delta.kind == Delta::Kind::kPlace ? prefix.first : ClaimOf(prefix, delta.worker);
   if (delta.stamp <= claim.stamp) return;
   const bool lives = delta.kind != Delta::Kind::kDropHome;
-  claim = {.worker = delta.worker, .stamp = delta.stamp, .lives = lives, .told = lives};
+  claim = {.worker = delta.worker,
+           .stamp = delta.stamp,
+           .lives = lives,
+           .cache = lives ? Cache::kTold : Cache::kWarm};
   last_change_ = now;
   Sync(delta.key, prefix);
   Account* const account = accounts_.FindKey(delta.worker);

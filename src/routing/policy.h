@@ -10,6 +10,7 @@
 #include "prompt/identity.h"
 #include "routing/decision.h"
 #include "routing/delta.h"
+#include "routing/keep_warm.h"
 #include "routing/params.h"
 #include "routing/policy_maker.h"
 #include "routing/worker_state.h"
@@ -62,6 +63,14 @@ class Policy {
 
   /// Members, their memory or their health changed; also called about once a second.
   virtual void OnMembers(WorkerSpan /*workers*/, TimePoint /*now*/) {}
+
+  /// Prefixes at home that would leave a worker's cache before long, unless they are used again;
+  /// each is told of once until it is due again. `lifetime_s`: of the workers' caches, learned.
+  /// Called about once a second.
+  virtual std::vector<Refresh> TakeRefreshes(WorkerSpan /*workers*/, double /*lifetime_s*/,
+                                             TimePoint /*now*/) {
+    return {};
+  }
 
   struct Placed {
     uint64_t tokens = 0;

@@ -36,10 +36,16 @@ class PrefixPolicy final : public Policy {
     turns_.Forget(worker.key);
   }
   void OnMembers(WorkerSpan workers, TimePoint now) override;
+  std::vector<Refresh> TakeRefreshes(WorkerSpan workers, double lifetime_s,
+                                     TimePoint now) override {
+    const auto due = [&](uint64_t k1, const Kept& kept, WorkerId home) {  // turns do it themselves
+      return !talks_.GoOn(k1) && RefreshDue(kept, *FindWorker(workers, home), lifetime_s, now);
+    };
+    return table_.TakeRefreshes(due, now);
+  }
   Placed placed_at(WorkerId id) const override {
-    const Account* const account = accounts_.Find(id);
-    if (account == nullptr) return {};
-    return {.tokens = account->assigned(), .prefixes = account->homes};
+    const Account* const a = accounts_.Find(id);
+    return a == nullptr ? Placed{} : Placed{.tokens = a->assigned(), .prefixes = a->homes};
   }
 
   std::vector<Delta> TakeDeltas() override { return log_.Take(); }

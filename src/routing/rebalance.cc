@@ -8,7 +8,6 @@
 namespace hidane::routing {
 namespace {
 
-constexpr size_t kRebalancePrefixes = 4'096;
 constexpr size_t kGiftsMax = 8;        // spare homes given in one pass
 constexpr double kOthersPatience = 3;  // of gateways that did not place the prefix, to the placer's
 constexpr double kSettleSeconds = 5;   // without a change of first homes, before load moves one

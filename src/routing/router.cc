@@ -14,7 +14,7 @@ Live* Router::Impl::FindLive(Ticket ticket) {
 // Fewer cached tokens than expected: the engine evicted this entry, so it did all that is older,
 // and it holds less than the index thought. Shares of the prompt are compared, since tokens were
 // estimated.
-void Router::Impl::LearnCached(const Live& request, const Usage& usage) {
+void Router::Impl::LearnCached(const Live& request, const Usage& usage, TimePoint now) {
   constexpr double kTolerance = 0.1;
   constexpr double kSlackTokens = 64;  // engines cache whole blocks, and never the last token
   WorkerState& worker = *fleet.Find(request.worker);
@@ -24,7 +24,14 @@ void Router::Impl::LearnCached(const Live& request, const Usage& usage) {
       static_cast<double>(request.expected_cached) / request.prompt_tokens * usage.prompt_tokens;
   const bool held = *usage.cached_tokens + kSlackTokens >= (1 - kTolerance) * expected;
   worker.Trust(held);
-  if (!held) worker.index.ForgetUnusedSince(*request.entry_used);
+  CacheLifetime& lifetime = request.pool->lifetime;
+  if (held) {
+    if (request.refresh) lifetime.Held();
+    return;
+  }
+  worker.index.ForgetUnusedSince(*request.entry_used);
+  lifetime.Gone(Seconds(request.dispatched - *request.entry_used));
+  if (request.refresh) worker.refreshes_from = now + kRefreshPause;
 }
 
 // What was there when the answer began and what is there at its end stand for what was between.
@@ -125,13 +132,14 @@ void Router::OnProgress(Ticket ticket, TimePoint now) {
 std::optional<Regret> Router::OnUsage(Ticket ticket, const Usage& usage, TimePoint now) {
   Live* const live = impl_->FindLive(ticket);
   if (live == nullptr) return std::nullopt;
-  if (!live->tokens_known) {
+  if (!live->tokens_known && !live->refresh) {
     impl_->ratios.Touch(live->model).Observe(live->prompt_bytes, usage.prompt_tokens);
   }
   live->output_tokens = usage.output_tokens;
-  live->pool->output_tokens += 0.05 * (usage.output_tokens - live->pool->output_tokens);
+  if (!live->refresh)
+    live->pool->output_tokens += 0.05 * (usage.output_tokens - live->pool->output_tokens);
   if (!usage.cached_tokens) return std::nullopt;
-  impl_->LearnCached(*live, usage);
+  impl_->LearnCached(*live, usage, now);
   const TimePoint answered_at = live->answered ? live->answered_at : now;
   return Regret{.cached_tokens = int64_t{live->expected_cached} - *usage.cached_tokens,
                 .ttft_s = live->ttft_s - Seconds(answered_at - live->routed)};
@@ -197,6 +205,17 @@ Status Router::SetPolicy(std::string_view name) {
   const std::string kept(name);
   impl_->fleet.SetPolicy(name, [kept](const Params& params) { return MakePolicy(kept, params); });
   return {};
+}
+
+std::vector<Refresh> Router::TakeRefreshes(TimePoint now) {
+  std::vector<Refresh> all;
+  for (const auto& pool : impl_->fleet.pools()) {
+    const double lifetime_s = pool->lifetime.seconds();
+    for (const Refresh& due : pool->policy->TakeRefreshes(pool->workers, lifetime_s, now)) {
+      all.push_back(due);
+    }
+  }
+  return all;
 }
 
 std::vector<Delta> Router::TakeDeltas() {

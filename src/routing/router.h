@@ -13,6 +13,7 @@
 #include "routing/delta.h"
 #include "routing/failover.h"
 #include "routing/health.h"
+#include "routing/keep_warm.h"
 #include "routing/kv_event.h"
 #include "routing/params.h"
 #include "routing/policy_maker.h"
@@ -72,6 +73,12 @@ class Router {
   // A request.
   /// kNotFound (param `model`): no worker serves the model. kUnavailable: all that do are out.
   Result<Decision> Route(const RouteRequest& request, TimePoint now);
+  /// Prefixes that would leave a worker's cache before long, though they are at home there, unless
+  /// a request uses them. Call about once a second, and send one for each: RouteRefresh.
+  std::vector<Refresh> TakeRefreshes(TimePoint now);
+  /// As Route, for a request of the gateway's own to this worker: a static prefix, and one token of
+  /// answer. It counts in no share of load. kUnavailable: the worker is out, or not a member.
+  Result<Decision> RouteRefresh(const prompt::Identity& prefix, WorkerId worker, TimePoint now);
   /// What Route would decide, without a ticket; nothing changes.
   Result<Decision> Explain(const RouteRequest& request, TimePoint now) const;
   void OnDispatch(Ticket ticket, TimePoint now);

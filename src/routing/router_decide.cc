@@ -37,10 +37,16 @@ Result<Choice> Router::Impl::Decide(const Query& query, const Pool& pool,
     return Fail(Code::kUnavailable,
                 "all " + std::to_string(pool.workers.size()) + " workers are out");
   }
+  Fill(query, choice, decision);
+  if (pool.workers.size() == 1) decision.rule = Rule::kOnly;
+  return choice;
+}
+
+void Router::Impl::Fill(const Query& query, const Choice& choice, Decision& decision) const {
   const WorkerId worker = choice.worker->spec.id;
   const auto chosen = std::ranges::find(decision.candidates, worker, &Candidate::worker);
   decision.worker = worker;
-  decision.rule = pool.workers.size() == 1 ? Rule::kOnly : choice.rule;
+  decision.rule = choice.rule;
   decision.prompt_tokens = query.prompt_tokens;
   decision.expected_cached = chosen->cached_tokens;
   decision.ttft = chosen->ttft;
@@ -51,19 +57,14 @@ Result<Choice> Router::Impl::Decide(const Query& query, const Pool& pool,
   if (decision.flight == Flight::kFollow) {
     decision.wait_s = params.single_flight_slack * decision.ttft.total();
   }
-  return choice;
 }
 
-void Router::Impl::Commit(const RouteRequest& request, const Query& query, Pool& pool,
-                          const Choice& choice, Decision& decision) {
+Live& Router::Impl::Begin(const RouteRequest& request, const Query& query, Pool& pool,
+                          WorkerState& worker, uint32_t lasting_tokens, Decision& decision) {
   const prompt::Identity& prompt = request.identity;
   const TimePoint now = query.now;
-  WorkerState& worker = *choice.worker;
-  worker.index.PrefetchInsert();
   decision.ticket = Ticket(next_ticket++);
   flights.Join(decision.ticket, decision.k1, worker.spec.id, decision.flight);
-  const uint32_t lasting_tokens = pool.policy->Commit(query, choice);
-
   const CacheIndex::Match match = worker.index.Insert(prompt, query.tokens_per_byte, now);
   Live request_live{.worker = worker.spec.id,
                     .pool = &pool,
@@ -94,7 +95,7 @@ void Router::Impl::Commit(const RouteRequest& request, const Query& query, Pool&
   worker.reserve.Observe(worker.ledger.passing_tokens(), worker.capacity_tokens);
   worker.health.OnDispatch(now);
   MakeRoom(live);
-  live.emplace(decision.ticket.value(), std::move(request_live));
+  return live.emplace(decision.ticket.value(), std::move(request_live)).first->second;
 }
 
 Result<Decision> Router::Route(const RouteRequest& request, TimePoint now) {
@@ -102,7 +103,26 @@ Result<Decision> Router::Route(const RouteRequest& request, TimePoint now) {
   const Query query = impl_->MakeQuery(request, *pool, now);
   Decision decision;
   HIDANE_TRY(const Choice choice, impl_->Decide(query, *pool, decision));
-  impl_->Commit(request, query, *pool, choice, decision);
+  choice.worker->index.PrefetchInsert();
+  const uint32_t lasting_tokens = pool->policy->Commit(query, choice);
+  impl_->Begin(request, query, *pool, *choice.worker, lasting_tokens, decision);
+  return decision;
+}
+
+Result<Decision> Router::RouteRefresh(const prompt::Identity& prefix, WorkerId worker,
+                                      TimePoint now) {
+  HIDANE_TRY(Pool* const pool, impl_->PoolFor(prefix));
+  const RouteRequest request{.identity = prefix, .max_tokens = 1};
+  const Query query = impl_->MakeQuery(request, *pool, now);
+  WorkerState* const home = FindWorker(pool->workers, worker);
+  if (home == nullptr || !query.MayTake(*home)) {
+    return Fail(Code::kUnavailable, "worker " + std::to_string(worker.value()) + " is out");
+  }
+  Decision decision;
+  decision.candidates.push_back(Assess(query, *home, impl_->params));
+  impl_->Fill(query, {home, Rule::kRefresh}, decision);
+  decision.flight = Flight::kGo;  // what is cached needs no leader
+  impl_->Begin(request, query, *pool, *home, 0, decision).refresh = true;
   return decision;
 }
 

@@ -34,6 +34,7 @@ struct Live {
   TimePoint answered_at{};
   bool answered = false;
   bool faulted = false;
+  bool refresh = false;
   bool trial = false;  // it is the one request of a half-open worker
 };
 
@@ -56,10 +57,13 @@ struct Router::Impl {
   Query MakeQuery(const RouteRequest& request, const Pool& pool, TimePoint now) const;
   /// Fills all of `decision` but its ticket; changes nothing.
   Result<Choice> Decide(const Query& query, const Pool& pool, Decision& decision) const;
-  void Commit(const RouteRequest& request, const Query& query, Pool& pool, const Choice& choice,
-              Decision& decision);
+  void Fill(const Query& query, const Choice& choice, Decision& decision) const;
+  /// The request goes to `worker`: gives it a ticket, counts it, and believes in what it computes.
+  /// `lasting_tokens`: of Policy::Commit. Valid until the next one.
+  Live& Begin(const RouteRequest& request, const Query& query, Pool& pool, WorkerState& worker,
+              uint32_t lasting_tokens, Decision& decision);
   void LearnStep(const Live& request, TimePoint now);
-  void LearnCached(const Live& request, const Usage& usage);
+  void LearnCached(const Live& request, const Usage& usage, TimePoint now);
 };
 
 }  // namespace hidane::routing

@@ -41,7 +41,8 @@ struct WorkerState {
   Ledger ledger;
   EngineSpeed speed;
   RunningReserve reserve;
-  double trust = 1;  ///< share of the capacity that the index counts on
+  TimePoint refreshes_from{};  ///< none before
+  double trust = 1;            ///< share of the capacity that the index counts on
   bool draining = false;
   bool feedback = false;
   uint32_t running = 0;

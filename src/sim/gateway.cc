@@ -10,7 +10,8 @@ Gateway::Gateway(const Options& options, World& world)
     : options_(options),
       world_(&world),
       router_(std::make_unique<routing::Router>(options.params, options.health)),
-      orphans_({.most = options.orphans_max}) {}
+      orphans_({.most = options.orphans_max}),
+      statics_(options.params.prefixes_max) {}
 
 Result<Gateway> Gateway::Make(const Options& options, World& world) {
   Gateway gateway(options, world);
@@ -45,6 +46,9 @@ void Gateway::Arrive(const Request& request, TimePoint now) {
   const prompt::Identity& prompt = request.prompt;
   const uint64_t fingerprint = Mix64(prompt.HashAt(prompt.size()) ^ prompt.tokens);
   if (Attach(request, fingerprint, now)) return;
+  if (options_.params.keep_warm && statics_.Find(prompt.k1()) == nullptr) {
+    statics_.Touch(prompt.k1()) = prompt.StaticPart();
+  }
   Call& call = calls_[request.id];
   call.request = &request;
   call.client = request.id;
@@ -150,7 +154,7 @@ void Gateway::Finish(uint64_t run, uint32_t cached_tokens, TimePoint now) {
                       .worker = call->decision.worker,
                       .cached_tokens = cached_tokens,
                       .expected_cached = call->decision.expected_cached};
-  if (call->client != 0) {
+  if (call->client != 0 || call->refresh) {
     End(*call, ending, now);
   } else {
     call->answer = ending;
@@ -187,6 +191,26 @@ void Gateway::Tick(TimePoint now) {
   for (const uint64_t run : orphans_.TakeOverdue(now)) Kill(run, now);
   SendReady(now);
   router_->OnTick(now);
+  if (options_.params.keep_warm) RefreshDue(now);
+}
+
+void Gateway::RefreshDue(TimePoint now) {
+  for (const routing::Refresh& due : router_->TakeRefreshes(now)) {
+    const prompt::Identity* const prefix = statics_.Find(due.k1);
+    if (prefix == nullptr) continue;  // no request of it came here
+    auto decision = router_->RouteRefresh(*prefix, due.worker, now);
+    if (!decision) continue;
+    const uint64_t id = world_->NewRefreshId(options_.params.replica);
+    Call& call = calls_[id];
+    call.own = std::make_unique<Request>();
+    call.own->id = id;
+    call.own->prompt = *prefix;
+    call.request = call.own.get();
+    call.refresh = true;
+    ++refreshes_;
+    Take(call, *std::move(decision), now);
+  }
+  SendReady(now);
 }
 
 // Clients that leave.

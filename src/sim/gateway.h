@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "routing/lru_map.h"
 #include "routing/router.h"
 #include "sim/orphans.h"
 #include "sim/request.h"
@@ -37,7 +38,8 @@ class World {
  public:
   virtual Sent Send(const Request& request, WorkerId worker, TimePoint now) = 0;
   virtual void Cancel(uint64_t id, WorkerId worker) = 0;
-  virtual void WakeAt(TimePoint at, uint64_t id) = 0;  ///< asks for Gateway::Wake(id)
+  virtual void WakeAt(TimePoint at, uint64_t id) = 0;   ///< asks for Gateway::Wake(id)
+  virtual uint64_t NewRefreshId(uint32_t replica) = 0;  ///< of a request of the gateway's own
   virtual void OnFirstByte(uint64_t id, TimePoint now) = 0;
   virtual void OnEnd(const Ending& ending, TimePoint now) = 0;
 
@@ -91,8 +93,9 @@ class Gateway {
   uint64_t decisions() const { return decisions_; }
   Duration decision_time() const { return decision_time_; }  ///< on Options::wall
   uint64_t failovers() const { return failovers_; }
-  uint64_t sent() const { return sent_; }        ///< to workers
-  uint64_t adopted() const { return adopted_; }  ///< runs, by retries
+  uint64_t sent() const { return sent_; }            ///< to workers
+  uint64_t refreshes() const { return refreshes_; }  ///< of sent()
+  uint64_t adopted() const { return adopted_; }      ///< runs, by retries
 
  private:
   struct Call {
@@ -105,6 +108,7 @@ class Gateway {
     uint32_t attempts = 0;
     bool sent = false;      // a worker has it
     bool answered = false;  // the client has a byte
+    bool refresh = false;   // the gateway's own, without a client
     TimePoint sent_at{};
     TimePoint waits_until{};  // a follower, at the longest
   };
@@ -121,6 +125,7 @@ class Gateway {
   void Orphan(Call& call, TimePoint now);
   void Kill(uint64_t run, TimePoint now);
   void Release(const std::vector<routing::Ticket>& followers);
+  void RefreshDue(TimePoint now);
   void SendReady(TimePoint now);
   Call* Find(uint64_t run);
   Call* FindOf(uint64_t client);
@@ -133,6 +138,8 @@ class Gateway {
   Orphans orphans_;
   boost::unordered_flat_map<uint64_t, uint64_t> followers_;  // ticket -> id
   std::vector<uint64_t> ready_;                              // to be sent, in order
+  routing::LruMap<prompt::Identity> statics_;                // by K1, with keep_warm
+  uint64_t refreshes_ = 0;
   uint64_t decisions_ = 0;
   uint64_t failovers_ = 0;
   uint64_t sent_ = 0;

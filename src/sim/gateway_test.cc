@@ -26,6 +26,7 @@ class FakeWorld final : public World {
   }
   void Cancel(uint64_t id, WorkerId) override { cancelled.push_back(id); }
   void WakeAt(TimePoint at, uint64_t) override { wake_at = at; }
+  uint64_t NewRefreshId(uint32_t replica) override { return 1'000 + replica; }
   void OnFirstByte(uint64_t id, TimePoint) override { answered.push_back(id); }
   void OnEnd(const Ending& ending, TimePoint) override {
     (ending.ok ? finished : failed).push_back(ending.id);
@@ -54,6 +55,7 @@ class SimGateway : public testing::Test {
     AppendTokens(7, 20'000, request.prompt);
     request.prompt.k1_end = static_cast<uint32_t>(request.prompt.size());
     AppendTokens(1'000 + id, 500, request.prompt);
+    request.prompt.k2_end = static_cast<uint32_t>(request.prompt.size());
     gateway_.Arrive(request, now);
   }
 
@@ -80,6 +82,37 @@ TEST_F(SimGateway, AFollowerWaitsNoLongerThanPromised) {
   EXPECT_THAT(world_.sent, ElementsAre(1, 2));
   gateway_.FirstToken(1, promised + Duration(1));
   EXPECT_THAT(world_.sent, ElementsAre(1, 2));
+}
+
+// Its engine is full, and other prompts come: a request without a client goes to the prefix's home,
+// once, and its end is told to nobody.
+TEST_F(SimGateway, APrefixAtHomeIsRefreshedBeforeItsCacheForgetsIt) {
+  Gateway::Options options;
+  options.params.keep_warm = true;
+  options.params.kv_capacity_tokens = 24'000;
+  Use(options);
+  Arrive(1);
+  const uint32_t home = world_.to.front();
+  gateway_.FirstToken(1, FromSeconds(1));
+  gateway_.Finish(1, 0, FromSeconds(1));
+  gateway_.Tick(FromSeconds(2));
+  EXPECT_THAT(world_.sent, ElementsAre(1)) << "there is room";
+  for (uint64_t id = 2; id <= 9; ++id) {
+    const TimePoint now = FromSeconds(2 + 0.1 * static_cast<double>(id));
+    Arrive(id, now);
+    gateway_.FirstToken(id, now);
+    gateway_.Finish(id, 20'000, now);
+  }
+  const size_t before = world_.sent.size();
+  gateway_.Tick(FromSeconds(4));
+  ASSERT_THAT(world_.sent, testing::SizeIs(before + 1));
+  EXPECT_EQ(world_.to.back(), home);
+  EXPECT_EQ(gateway_.refreshes(), 1u);
+  gateway_.FirstToken(1'000, FromSeconds(4));
+  gateway_.Finish(1'000, 19'968, FromSeconds(4));
+  EXPECT_THAT(world_.finished, testing::Not(testing::Contains(1'000)));
+  gateway_.Tick(FromSeconds(4.1));
+  EXPECT_EQ(gateway_.refreshes(), 1u);
 }
 
 TEST_F(SimGateway, AnUnreachableWorkerIsLeftOnceForAnother) {

@@ -92,6 +92,7 @@ void AddDecisions(std::span<const Gateway> gateways, Run& run) {
     run.decisions += gateway.decisions();
     run.failovers += gateway.failovers();
     run.sent += gateway.sent();
+    run.refreshes += gateway.refreshes();
     run.adopted += gateway.adopted();
     deciding += gateway.decision_time();
   }

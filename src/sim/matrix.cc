@@ -16,13 +16,15 @@ constexpr Deltas kAllDeltas[] = {Deltas::kOn, Deltas::kLate, Deltas::kOff};
 /// Collects cells: each call adds one for each policy it names that is wanted.
 class Builder {
  public:
-  explicit Builder(const MatrixOptions& options) : options_(options) {}
+  explicit Builder(const MatrixOptions& options)
+      : options_(options), keep_warm_(options.keep_warm) {}
 
   Status Add(std::string_view fleet, SeedPhase phase, std::span<const std::string_view> policies,
              uint32_t gateways = 1, Deltas deltas = Deltas::kOn) {
     SeedRun run;
     run.phase = phase;
     run.gpu = options_.gpu;
+    run.keep_warm = keep_warm_;
     run.cache_tails = options_.cache_tails;
     run.eviction = options_.eviction;
     run.gateways = gateways;
@@ -47,6 +49,13 @@ class Builder {
              Deltas deltas = Deltas::kOn) {
     return Add(fleet, phase, std::span(policies.begin(), policies.size()), gateways, deltas);
   }
+  /// As `prefix` alone, where the gateways keep prefixes warm.
+  Status AddKeptWarm(std::string_view fleet, uint32_t gateways) {
+    keep_warm_ = true;
+    const Status added = Add(fleet, SeedPhase::kSustained, {"prefix"}, gateways);
+    keep_warm_ = options_.keep_warm;
+    return added;
+  }
   std::vector<Cell> Take() { return std::move(cells_); }
 
  private:
@@ -56,6 +65,7 @@ class Builder {
   }
 
   const MatrixOptions& options_;
+  bool keep_warm_;
   std::vector<Cell> cells_;
 };
 
@@ -66,6 +76,15 @@ Status AddGateways(Builder& matrix, std::string_view fleet) {
     }
   }
   return matrix.Add(fleet, SeedPhase::kSustained, {"cost"}, 4, Deltas::kOff);
+}
+
+Status AddKeptWarm(Builder& matrix, std::span<const std::string_view> fleets) {
+  for (const std::string_view fleet : fleets) {
+    for (const uint32_t gateways : {1u, 4u}) {
+      HIDANE_CHECK_OK(matrix.AddKeptWarm(fleet, gateways));
+    }
+  }
+  return {};
 }
 
 // Every policy where fleets differ, bursts for all; where the fleet changes, those that differ in
@@ -84,7 +103,9 @@ Status AddStandard(Builder& matrix) {
   }
   HIDANE_CHECK_OK(matrix.Add(roomy, SeedPhase::kRollingUpgrade, {"fixed_hash", "prefix"}));
   HIDANE_CHECK_OK(AddGateways(matrix, roomy));
-  return AddGateways(matrix, "8x100");
+  HIDANE_CHECK_OK(AddGateways(matrix, "8x100"));
+  constexpr std::string_view kTight[] = {"8x100", "16x200-zipf0.8"};
+  return AddKeptWarm(matrix, kTight);
 }
 
 Status AddFull(Builder& matrix) {
@@ -94,7 +115,7 @@ Status AddFull(Builder& matrix) {
     }
     HIDANE_CHECK_OK(AddGateways(matrix, fleet));
   }
-  return {};
+  return AddKeptWarm(matrix, SeedFleets());
 }
 
 template <class T>

@@ -15,6 +15,7 @@ struct MatrixOptions {
   std::vector<uint32_t> gateways{};
   std::optional<Deltas> deltas{};
   std::string gpu = "8b-bf16-h100";
+  bool keep_warm = false;   ///< routing::Params::keep_warm
   bool cache_tails = true;  ///< EngineOptions::cache_tails
   sched::Eviction eviction = sched::Eviction::kLru;
   bool full = false;      ///< all policies x fleets x phases, larger, with kFullSeeds seeds

@@ -33,6 +33,7 @@ constexpr RowNumber kNumbers[] = {
     {"after_rps", &Row::after_rps},
     {"answered_share", &Row::answered_share},
     {"sends_per_request", &Row::sends_per_request},
+    {"refresh_share", &Row::refresh_share},
     {"keys_moved", &Row::keys_moved},
     {"keys_lost", &Row::keys_lost},
     {"decisions_per_s", &Row::decisions_per_s},
@@ -49,6 +50,7 @@ void AppendFields(const Row& row, JsonWriter& out, bool wall) {
   out.Field("scenario", row.scenario).Field("fleet", row.fleet).Field("phase", row.phase);
   out.Field("guard", row.guard).Field("working_set", row.working_set).Field("policy", row.policy);
   out.Field("gateways", row.gateways).Field("deltas", row.deltas);
+  out.Field("keep_warm", row.keep_warm);
   for (const auto& [key, value] : kNumbers) {
     if (wall || !OfTheMachine(value)) out.Field(key, row.*value);
   }

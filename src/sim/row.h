@@ -18,6 +18,7 @@ struct Row {
   std::string scenario, fleet, phase, policy;
   std::string working_set = "off";  ///< `on`, `off`
   std::string deltas = "on";        ///< `on`, `late`, `off`
+  std::string keep_warm = "off";    ///< `on`, `off`
   std::string guard = "cancel";     ///< of a storm: `none`, `cancel`, `attach`
   uint32_t gateways = 1;
   // What came out.
@@ -41,6 +42,7 @@ struct Row {
          after_rps = kUnknown;          ///< answers to what was asked in a storm, after
   double answered_share = kUnknown;     ///< of what clients asked, at whichever try
   double sends_per_request = kUnknown;  ///< to engines, for each thing asked
+  double refresh_share = kUnknown;      ///< of what gateways sent: their own, to keep prefixes warm
   double keys_moved = kUnknown;         ///< conversations' further requests that went elsewhere
   double keys_lost = kUnknown;          ///< those whose last worker had been lost
   // Of the machine: these differ from run to run or between builds.

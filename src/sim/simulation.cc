@@ -41,6 +41,7 @@ class Simulation final : World, FleetControl {
   void WakeAt(TimePoint at, uint64_t id) override {
     agenda_.Push(at, {.kind = Event::Kind::kWake, .id = id});
   }
+  uint64_t NewRefreshId(uint32_t replica) override;
   void OnFirstByte(uint64_t id, TimePoint now) override { measure_.OnFirstByte(id, now); }
   void OnEnd(const Ending& ending, TimePoint now) override;
 
@@ -93,10 +94,18 @@ class Simulation final : World, FleetControl {
   std::vector<Series::Point> samples_;
   uint64_t next_plan_ = 0;
   uint64_t next_id_ = 1;
+  uint64_t next_refresh_ = 0;
   uint64_t seconds_ = 0;
   uint64_t events_ = 0;
   bool stopped_ = false;
 };
+
+// Above all others, and such that GatewayOf finds who sent it.
+uint64_t Simulation::NewRefreshId(uint32_t replica) {
+  constexpr uint64_t kFirst = uint64_t{1} << 40;
+  const uint64_t n = gateways_.size();
+  return (kFirst + next_refresh_++) * n + replica;
+}
 
 Status Simulation::Prepare() {
   if (setup_.engines.empty()) return Fail(Code::kInvalidArgument, "0 replicas", "replicas");
@@ -290,6 +299,10 @@ Run Simulation::Finish(TimePoint now) {
   key_moves_.FillRow(run.row);
   FillIndexMemory(gateways_, now, run.row);
   AddDecisions(gateways_, run);
+  if (setup_.params.keep_warm) {
+    run.row.keep_warm = "on";
+    run.row.refresh_share = static_cast<double>(run.refreshes) / static_cast<double>(run.sent);
+  }
   if (setup_.series_step > Duration{}) {
     run.series = measure_.MakeSeries(setup_.series_step, std::move(samples_));
     run.ttft_s = measure_.SortedTtfts();

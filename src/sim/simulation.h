@@ -50,8 +50,9 @@ struct Run {
   uint64_t steps = 0;  ///< of engines
   uint64_t decisions = 0;
   uint64_t failovers = 0;
-  uint64_t sent = 0;     ///< to engines
-  uint64_t adopted = 0;  ///< runs whose client had left, by retries
+  uint64_t sent = 0;       ///< to engines
+  uint64_t refreshes = 0;  ///< of them, the gateways' own
+  uint64_t adopted = 0;    ///< runs whose client had left, by retries
   TimePoint ended{};
 };
 
