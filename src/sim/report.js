@@ -22,6 +22,7 @@ const COLUMNS = [
   ["requests/s", "requests_per_s", "", 1, 1],
   ["imbalance", "load_imbalance", "", 1, 2, "prefill work of the busiest replica over the mean"],
   ["homes", "mean_homes", "", 1, 1, "replicas that served a prefix"],
+  ["refreshes", "refresh_share", "%", 100, 1, "requests of the gateways' own, to keep prefixes cached, of all that were sent"],
   ["back after", "recovery_s", "s", 1, 0, "until the hit ratio is back at 95 % after the fleet changed"],
 ];
 
@@ -30,7 +31,8 @@ runs.forEach((run) => {
   run.group = `${row.fleet}\n${row.phase}`;
   run.single = row.gateways === 1 && row.working_set === "off";
   run.name = row.policy + (row.gateways > 1 ? `, ${row.gateways} gateways, deltas ${row.deltas}` : "") +
-             (row.working_set === "on" ? ", admission" : "");
+             (row.working_set === "on" ? ", admission" : "") +
+             (row.keep_warm === "on" ? ", kept warm" : "");
 });
 const unique = (values) => [...new Set(values)];
 // A policy looks the same in every chart; `prefix` comes first, then those it is compared with.
