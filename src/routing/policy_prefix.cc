@@ -39,7 +39,7 @@ class PrefixPolicy final : public Policy {
   std::vector<Refresh> TakeRefreshes(WorkerSpan workers, double lifetime_s,
                                      TimePoint now) override {
     const auto due = [&](uint64_t k1, const Kept& kept, WorkerId home) {  // turns do it themselves
-      return !talks_.GoOn(k1) && RefreshDue(kept, *FindWorker(workers, home), lifetime_s, now);
+      return RefreshDue(kept, *FindWorker(workers, home), lifetime_s, now) && !talks_.GoOn(k1);
     };
     return table_.TakeRefreshes(due, now);
   }
