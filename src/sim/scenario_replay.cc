@@ -72,8 +72,10 @@ Result<double> ReplayBound(const ReplayRun& run) {
   HitBounds bounds;
   EventQueue<std::shared_ptr<Request>> later;
   const auto plan = [&](std::optional<Request> request) {
-    if (request) later.Push(request->arrival, std::make_shared<Request>(*std::move(request)));
-    return request.has_value();
+    if (!request) return false;
+    const TimePoint at = request->arrival;
+    later.Push(at, std::make_shared<Request>(*std::move(request)));
+    return true;
   };
   while (plan(clients.Next())) {
   }
