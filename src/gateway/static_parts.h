@@ -1,16 +1,15 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "prompt/body_reader.h"
 #include "prompt/identity.h"
+#include "routing/lru_map.h"
 
 namespace hidane::gateway {
 
@@ -40,10 +39,8 @@ class StaticParts {
   std::shared_ptr<const StaticPart> Find(uint64_t k1) const;  ///< nullptr: not known
 
  private:
-  using Entry = std::pair<uint64_t, std::shared_ptr<const StaticPart>>;
   mutable std::mutex mutex_;
-  std::list<Entry> parts_;  // the latest first
-  std::unordered_map<uint64_t, std::list<Entry>::iterator> where_;
+  routing::LruMap<std::shared_ptr<const StaticPart>> parts_{SIZE_MAX};  // bounded by bytes
   size_t bytes_ = 0;
   size_t bytes_max_;
 };
