@@ -12,21 +12,23 @@ struct Stamp {
   friend auto operator<=>(const Stamp&, const Stamp&) = default;
 };
 
-/// A change of home, as gateways tell each other: a plain value of at most 64 bytes. Sizes and
-/// loads stay local; a worker is named by its stable key, not by a local id.
+/// A change of home, or a use of one, as gateways tell each other: a plain value of at most 64
+/// bytes. Loads stay local; a worker is named by its stable key, not by a local id.
 struct Delta {
   enum class Kind : uint8_t {
-    kPlace,        ///< the first home of prefix `key` is `worker`, and no longer the one before
-    kAddHome,      ///< `key` lives at `worker` too
-    kDropHome,     ///< and no longer does
-    kConversation  ///< the conversation `key` (of prefix `k1`) lives at `worker` now
+    kPlace,         ///< the first home of prefix `key` is `worker`, and no longer the one before
+    kAddHome,       ///< `key` lives at `worker` too
+    kDropHome,      ///< and no longer does
+    kConversation,  ///< the conversation `key` (of prefix `k1`) lives at `worker` now
+    kUse            ///< a request of prefix `key` went to `worker`; what is behind it comes once
   };
   uint64_t pool = 0;    ///< hash of the model that the pool serves
   uint64_t key = 0;     ///< K1, or K2 for kConversation
   uint64_t k1 = 0;      ///< kConversation: its prefix
   uint64_t worker = 0;  ///< hash of the worker's name
   Stamp stamp;
-  /// Size as the sender estimates it; kConversation: 0 when no turn of it is expected for now.
+  /// Size as the sender estimates it. kConversation: 0 when no turn of it is expected for now;
+  /// kUse: of the prompt behind the prefix.
   uint32_t tokens = 0;
   Kind kind = Kind::kPlace;
   friend bool operator==(const Delta&, const Delta&) = default;

@@ -23,6 +23,14 @@ class DeltaLog {
     if (pending_.size() >= kMost) pending_.erase(pending_.begin(), pending_.begin() + kMost / 2);
     pending_.push_back(delta);
   }
+  /// A request of a prefix at home there, with `tokens` behind it.
+  void PushUse(uint64_t k1, uint64_t worker, uint32_t tokens) {
+    Push({.key = k1,
+          .worker = worker,
+          .stamp = Next(),
+          .tokens = tokens,
+          .kind = Delta::Kind::kUse});
+  }
   std::vector<Delta> Take() { return std::exchange(pending_, {}); }
 
  private:

@@ -21,9 +21,6 @@ bool RefreshDue(const Kept& kept, const WorkerState& worker, double lifetime_s, 
   constexpr double kShare = 0.5;      // of the lifetime
   constexpr uint32_t kUncached = 64;  // computed by a refresh: engines cache whole blocks
   if (now < worker.refreshes_from) return false;
-  if (const auto oldest = worker.index.EvictsNext()) {
-    lifetime_s = std::min(lifetime_s, Seconds(now - *oldest));
-  }
   if (kept.idle_s < kShare * lifetime_s || kept.idle_s >= lifetime_s) return false;
   const double refresh_s = worker.speed.PrefillSeconds(kUncached, kept.tokens);
   return kept.refreshes * refresh_s < worker.speed.PrefillSeconds(kept.tokens, 0);

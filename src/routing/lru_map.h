@@ -54,6 +54,7 @@ class LruMap {
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   Entry& oldest() { return entries_.back(); }  ///< REQUIRES: not empty
+  const Entry& oldest() const { return entries_.back(); }
   auto begin() { return entries_.begin(); }
   auto end() { return entries_.end(); }
   auto begin() const { return entries_.begin(); }

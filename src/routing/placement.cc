@@ -103,12 +103,18 @@ bool PlacementTable::WarmedElsewhere(uint64_t k1, const Member& member) const {
   return claim != nullptr && claim->cache == Cache::kTold;
 }
 
+bool PlacementTable::Fits(uint32_t tokens) const {
+  return std::ranges::any_of(accounts_, [tokens](const Account& a) {
+    return a.member.takes_new && a.firsts() + tokens <= a.limit;
+  });
+}
+
 // Waits are never negative, so where the least filled ones could all begin soon after now, the
 // others need not be asked when the earliest could.
 WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s, const Wait& wait,
                                  TimePoint now) const {
   const size_t choices = params_.silent_peers ? 1 : std::max(1u, params_.first_sight_choices);
-  const double near = std::max(prefill_s, params_.near_tie_s);
+  const double near = params_.near_tie_s + params_.near_tie_share * prefill_s;
   for (int mercy = 0;; ++mercy) {  // where it fits, else where new ones may go, else anywhere
     const auto may = [&](const Account& a) {
       return (mercy > 0 || a.firsts() + tokens <= a.limit) && (mercy > 1 || a.member.takes_new);
@@ -182,6 +188,8 @@ void PlacementTable::Use(uint64_t k1, uint64_t worker_key, TimePoint now) {
   prefix.seen = now;
   Claim* const claim = LivingClaim(prefix, worker_key);
   if (claim == nullptr || claim->cache == Cache::kCold) return;
+  claim->used = now;
+  claim->refreshes = 0;
   if (!Mine(*claim)) claim->cache = Cache::kTold;
   if (claim->cache == Cache::kEmptied) claim->cache = Cache::kWarm;
 }
@@ -195,9 +203,8 @@ void PlacementTable::Emptied(uint64_t worker_key) {
 
 std::vector<Refresh> PlacementTable::TakeRefreshes(const Due& due, TimePoint now) {
   std::vector<Refresh> taken;
-  size_t visited = 0;
-  for (auto& [k1, prefix] : prefixes_) {
-    if (++visited > kRebalancePrefixes) break;
+  ForRecent([&](Entry& entry) {
+    auto& [k1, prefix] = entry;
     for (const WorkerId home : prefix.homes) {
       const Account& account = *accounts_.Find(home);
       Claim& claim = *LivingClaim(prefix, account.member.key);
@@ -211,8 +218,12 @@ std::vector<Refresh> PlacementTable::TakeRefreshes(const Due& due, TimePoint now
       ++claim.refreshes;
       taken.push_back({k1, home});
     }
-  }
+  });
   return taken;
+}
+
+void PlacementTable::Move(uint64_t k1, WorkerId worker) {
+  Place(k1, *prefixes_.Find(k1), accounts_.Find(worker)->member);
 }
 
 void PlacementTable::Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePoint now) {

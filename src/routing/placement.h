@@ -50,6 +50,8 @@ class PlacementTable {
   uint32_t Tokens(uint64_t k1) const;
   /// A home that no request has been sent to yet, so that it is cold; nullptr when all are warm.
   const WorkerId* ColdHome(uint64_t k1) const;
+  /// It is most of what its homes do: another one would be worth what it pushes out.
+  bool CrowdsHomes(uint64_t k1) const;
   /// Its load is worth a second home to choose from, and memory is to spare somewhere.
   bool WantsChoice(uint64_t k1) const;
   /// Tokens that may be assigned where extra homes are given for nothing but choice.
@@ -57,11 +59,13 @@ class PlacementTable {
   /// Another gateway made it a home and computed the prefix there.
   bool WarmedElsewhere(uint64_t k1, const Member& member) const;
 
+  /// Some worker has room for the first home of a prefix of `tokens`.
+  bool Fits(uint32_t tokens) const;
   /// Predicted seconds until the worker would begin a prefill.
   using Wait = std::function<double(WorkerId)>;
   /// Where a prefix without a home should live: of the workers where it fits (extra homes of
-  /// others would make way) the least assigned one among those that could begin within
-  /// `prefill_s`, what computing it takes, of the earliest. REQUIRES: there is a member.
+  /// others would make way) the least assigned one among those that could begin about as soon as
+  /// the earliest: near ties by `prefill_s`, what computing it takes. REQUIRES: there is a member.
   WorkerId Propose(uint64_t k1, uint32_t tokens, double prefill_s, const Wait& wait,
                    TimePoint now) const;
   /// Where a prefix goes whose homes are all out: the first in its rendezvous order that `usable`
@@ -72,6 +76,8 @@ class PlacementTable {
   /// A request with prefix `k1` of `tokens`, served by `worker`, which becomes a home of it
   /// where it isn't one.
   void Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePoint now);
+  /// It leaves its homes for this one. REQUIRES: it is known.
+  void Move(uint64_t k1, WorkerId worker);
   /// As Serve, by a worker that is none of its homes and doesn't become one.
   void See(uint64_t k1, uint32_t tokens, TimePoint now);
   /// Another gateway serves a request with this prefix there: it isn't idle. An unknown one is
@@ -126,6 +132,15 @@ class PlacementTable {
   };
   using Entry = LruMap<Prefix>::Entry;
 
+  /// The kRebalancePrefixes most recent ones.
+  template <class Visit>
+  void ForRecent(Visit&& visit) {
+    size_t visited = 0;
+    for (Entry& entry : prefixes_) {
+      if (++visited > kRebalancePrefixes) return;
+      visit(entry);
+    }
+  }
   WorkerId LeastFilledSoon(uint64_t k1, std::span<const Account* const> options,
                            std::span<const double> waits, double near) const;
   Prefix& Touch(uint64_t k1);
@@ -149,11 +164,12 @@ class PlacementTable {
 
   void Rebalance(TimePoint now);
   void ForgetIdle(TimePoint now);
+  void DropEmptied(Entry& entry);
   void Shrink(Account& account);
-  const Account* Emptiest(const Entry& entry) const;
-  void MoveOut(Account& account);
+  bool OnlyUsable(const Prefix& prefix, const Member& member) const;
   void GrowByLoad(Entry& entry, TimePoint now);
   void GiveSpare();
+  double PartOfWorker(const Prefix& prefix, size_t homes) const;
   size_t Deserved(const Prefix& prefix, double headroom) const;
   template <class LimitOf>
   Account* NextHome(const Entry& entry, LimitOf&& limit);

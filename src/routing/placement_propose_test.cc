@@ -17,9 +17,10 @@ constexpr uint64_t kK1 = 77;
 constexpr uint32_t kTokens = 10;
 constexpr double kPrefill = 1;
 
-// All that fit by fill, then id; of the first 16 those that could begin within a prefill of the
+// All that fit by fill, then id; of the first 16 those that could begin about as soon as the
 // earliest; of them the least filled, then the first in rendezvous order.
-std::optional<WorkerId> ByTheRule(const Accounts& accounts, const std::vector<double>& waits) {
+std::optional<WorkerId> ByTheRule(const Params& params, const Accounts& accounts,
+                                  const std::vector<double>& waits) {
   std::vector<std::pair<double, const Account*>> options;
   for (const Account& a : accounts) {
     if (!a.member.takes_new || a.firsts() + kTokens > a.limit) continue;
@@ -30,7 +31,8 @@ std::optional<WorkerId> ByTheRule(const Accounts& accounts, const std::vector<do
   if (options.empty()) return std::nullopt;
   const auto wait = [&](const auto& o) { return waits[o.second->member.id.value()]; };
   const double earliest = wait(*std::ranges::min_element(options, {}, wait));
-  std::erase_if(options, [&](const auto& o) { return wait(o) > earliest + kPrefill; });
+  const double latest = earliest + params.near_tie_s + params.near_tie_share * kPrefill;
+  std::erase_if(options, [&](const auto& o) { return wait(o) > latest; });
   const auto rank = [](const auto& o) {
     return std::pair(o.first, -RendezvousScore(kK1, o.second->member));
   };
@@ -51,9 +53,9 @@ RC_GTEST_PROP(PlacementProposeTest, AsksFewQueuesAndFollowsTheRule, ()) {
     accounts.Put(member);
     const uint64_t statics = 5 * *rc::gen::inRange<uint64_t>(0, fills);
     accounts.Assign(*accounts.Find(member.id), {.statics = statics, .extra = statics / 10});
-    waits.push_back(*rc::gen::inRange(0, 6) / 2.0);
+    waits.push_back(*rc::gen::inRange(0, 6) / 20.0);
   }
-  const auto rule = ByTheRule(accounts, waits);
+  const auto rule = ByTheRule(params, accounts, waits);
   const auto wait = [&](WorkerId id) { return waits[id.value()]; };
   const WorkerId proposed = table.Propose(kK1, kTokens, kPrefill, wait, TimePoint{});
   if (rule) RC_ASSERT(proposed == *rule);

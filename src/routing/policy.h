@@ -38,6 +38,7 @@ struct Query {
 struct Choice {
   WorkerState* worker = nullptr;  ///< nullptr: none may take it
   Rule rule = Rule::kPolicy;
+  bool moves = false;  ///< the prefix leaves its home for this worker
 };
 
 /// Which worker of a pool serves a request. Owns only what it must remember itself; load, cache

@@ -1,5 +1,7 @@
 // Whom a PrefixChoice compares, and what is known of each.
 #include <algorithm>
+#include <limits>
+#include <ranges>
 
 #include "base/rng.h"
 #include "routing/prefix_choice.h"
@@ -20,8 +22,8 @@ bool PrefixChoice::Consider(const WorkerState* worker, std::vector<Candidate>& c
 CachedBounds PrefixChoice::KnownCached(const WorkerState& worker) const {
   CachedBounds known{.min = WarmedElsewhere(worker)};
   const bool lives = talk_ != nullptr && talk_->counted && talk_->worker == worker.key;
-  if (!turns_.hears() || !lives) return known;
-  const uint32_t left = turns_.Left(worker.key, query_.prompt.k2());
+  if (!caches_.hears() || !lives) return known;
+  const uint32_t left = caches_.Left(worker.key, query_.prompt.k2());
   known.max = query_.k1_tokens + left;
   if (left > 0 && talk_->stamp.replica != params_.replica) known.min = known.max;
   return known;
@@ -38,6 +40,13 @@ uint32_t PrefixChoice::WarmedElsewhere(const WorkerState& worker) const {
 // Something of the prompt, as far as is known.
 bool PrefixChoice::Holds(const WorkerState& worker) const {
   return worker.index.Find(query_.prompt).blocks > 0 || WarmedElsewhere(worker) > 0;
+}
+
+// As Holds, and the requests of all gateways since have left it there. While they left room, what
+// is not known of may have been there before they were told of.
+bool PrefixChoice::StillHolds(const WorkerState& worker) const {
+  if (!caches_.hears() || !caches_.EvictsNext(worker.key)) return Holds(worker);
+  return caches_.Left(worker.key, query_.prompt.k1()) > 0;
 }
 
 // Prefills that other gateways told of. Too rough a number to drive a conversation off its worker.
@@ -77,27 +86,82 @@ void PrefixChoice::ConsiderAlike(const Accounts::Filled& accounts, double within
   }
 }
 
-// Workers beside the homes. Where every worker is one: all from a place of the conversation's own,
-// so that ties spread, or some drawn by lot, half as many: the gain of a choice is with the first
-// few (Mitzenmacher 2001), and each is read from cold memory. Else those that have memory to spare,
-// once this gateway's own queues at the homes are longer than computing the prefix anew would take
-// twice: what others told of is too rough to spread prefixes by.
-void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
+double StaleSeconds(const JointCaches& caches, const WorkerState& worker, TimePoint now) {
+  const auto next = caches.hears() ? caches.EvictsNext(worker.key) : worker.index.EvictsNext();
+  return next ? Seconds(now - *next) : std::numeric_limits<double>::infinity();
+}
+
+// Some that may take it, the least filled.
+std::vector<WorkerState*> PrefixChoice::Usable() const {
+  const auto need = [](const Account&) { return uint64_t{0}; };
+  const auto may = [this](const Account& a, uint64_t) {
+    return a.member.takes_new && query_.MayTake(*FindWorker(workers_, a.member.id));
+  };
+  std::vector<WorkerState*> usable;
+  for (const auto& [fill, account] : accounts_.LeastFilled(params_.compare_max, need, may)) {
+    usable.push_back(FindWorker(workers_, account->member.id));
+  }
+  return usable;
+}
+
+// Of the workers that could begin within one prefill of the earliest the one whose cache would
+// forget what was not used for longest; of equals the least filled. nullptr: there is none, or none
+// for which it would be much longer than for `stays`. Accounts say what was promised, of prefixes
+// that nobody asks for any more too; caches say what is used.
+WorkerState* PrefixChoice::Stalest(const WorkerState* stays) const {
+  constexpr double kMuchLonger = 1.2;
+  const auto wait = [this](const WorkerState* w) {
+    return w->ledger.wait_s(query_.now) + accounts_.Find(w->spec.id)->told_s(query_.now);
+  };
+  const auto stale_s = [this](const WorkerState* w) {
+    return StaleSeconds(caches_, *w, query_.now);
+  };
+  const std::vector<WorkerState*> usable = Usable();
+  if (usable.empty()) return nullptr;
+  double earliest = std::ranges::min(usable | std::views::transform(wait));
+  if (stays != nullptr) earliest = std::min(earliest, wait(stays));
+  const double latest = earliest + workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
+  const bool may_stay = stays != nullptr && wait(stays) <= latest;
+  double stalest_s = may_stay ? kMuchLonger * stale_s(stays) : -1;
+  WorkerState* stalest = nullptr;
+  for (WorkerState* const w : usable) {
+    if (w == stays || wait(w) > latest || stale_s(w) <= stalest_s) continue;
+    stalest_s = stale_s(w);
+    stalest = w;
+  }
+  return stalest;
+}
+
+// Workers beside the homes.
+void PrefixChoice::ConsiderOthers(std::vector<Candidate>& considered) const {
+  if (everywhere_) return ConsiderLots(considered);
+  if (!table_.CrowdsHomes(query_.prompt.k1())) return ConsiderSpare(considered);
+  // Room or not: what a copy pushes out is asked for less than what it relieves.
+  for (const WorkerState* const w : Usable()) Consider(w, considered);
+}
+
+// Where every worker is a home: all from a place of the conversation's own, so that ties spread, or
+// some drawn by lot, half as many: the gain of a choice is with the first few (Mitzenmacher 2001),
+// and each is read from cold memory.
+void PrefixChoice::ConsiderLots(std::vector<Candidate>& considered) const {
   const size_t n = workers_.size();
   const uint64_t k2 = query_.prompt.k2();
-  if (everywhere_) {
-    const uint64_t draw = Mix64(k2 ^ draw_);
-    std::vector<const WorkerState*> lots;
-    const bool all = n <= params_.compare_max;
-    for (size_t i = 0; i < (all ? n : std::max(1u, params_.compare_max / 2)); ++i) {
-      lots.push_back(workers_[all ? (k2 + i) % n : Mix64(draw + i) % n]);
-    }
-    considered.reserve(considered.size() + lots.size());
-    for (const WorkerState* const w : lots) w->Prefetch();
-    for (const WorkerState* const w : lots) w->index.PrefetchRun(query_.prompt);
-    for (const WorkerState* const w : lots) Consider(w, considered);
-    return;
+  const uint64_t draw = Mix64(k2 ^ draw_);
+  std::vector<const WorkerState*> lots;
+  const bool all = n <= params_.compare_max;
+  for (size_t i = 0; i < (all ? n : std::max(1u, params_.compare_max / 2)); ++i) {
+    lots.push_back(workers_[all ? (k2 + i) % n : Mix64(draw + i) % n]);
   }
+  considered.reserve(considered.size() + lots.size());
+  for (const WorkerState* const w : lots) w->Prefetch();
+  for (const WorkerState* const w : lots) w->index.PrefetchRun(query_.prompt);
+  for (const WorkerState* const w : lots) Consider(w, considered);
+}
+
+// Those that have memory to spare, once this gateway's own queues at the homes are longer than
+// computing the prefix anew would take twice: what others told of is too rough to spread prefixes
+// by.
+void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
   const double recompute_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
   const bool queued = std::ranges::all_of(considered, [&](const Candidate& c) {
     return FindWorker(workers_, c.worker)->ledger.wait_s(query_.now) > 2 * recompute_s;

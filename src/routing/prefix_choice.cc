@@ -30,13 +30,13 @@ bool LivesEverywhere(const Query& query, const WorkerState& any, const Placement
 
 PrefixChoice::PrefixChoice(const Params& params, const Accounts& accounts,
                            const PlacementTable& table, const Conversations& talks,
-                           const TurnCaches& turns, const Query& query, WorkerSpan workers,
+                           const JointCaches& caches, const Query& query, WorkerSpan workers,
                            uint64_t draw)
     : params_(params),
       accounts_(accounts),
       table_(table),
       talks_(talks),
-      turns_(turns),
+      caches_(caches),
       query_(query),
       workers_(workers),
       draw_(draw),
@@ -54,8 +54,12 @@ Choice PrefixChoice::Make(std::vector<Candidate>& considered) {
   return Balance(considered);
 }
 
-// First sight of the prefix.
+// First sight of the prefix. Where it fits nowhere promises say no more, so the caches are asked.
 Choice PrefixChoice::Place(std::vector<Candidate>& considered) const {
+  if (!params_.silent_peers && !table_.Fits(query_.k1_tokens)) {
+    WorkerState* const stalest = Stalest(nullptr);
+    if (Consider(stalest, considered)) return {stalest, Rule::kPlaced};
+  }
   const double prefill_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
   const auto wait = [&](WorkerId id) {
     return FindWorker(workers_, id)->ledger.wait_s(query_.now);
@@ -90,7 +94,7 @@ Choice PrefixChoice::Continue(WorkerState* last, std::vector<Candidate>& conside
   if (query_.has_history()) {
     ConsiderRoomiest(own, 1, considered);
   } else if (everywhere_) {
-    ConsiderSpare(considered);
+    ConsiderLots(considered);
   } else {
     ConsiderHomes(considered);
   }
@@ -120,26 +124,28 @@ Choice PrefixChoice::Emptier(const WorkerState& last, std::vector<Candidate>& co
 }
 
 Choice PrefixChoice::Balance(std::vector<Candidate>& considered) const {
-  if (const WorkerId* const cold = everywhere_ ? nullptr : table_.ColdHome(query_.prompt.k1())) {
-    if (Consider(FindWorker(workers_, *cold), considered)) {
-      return {FindWorker(workers_, *cold), Rule::kPlaced};
-    }
-  }
-  if (WorkerState* const second = everywhere_ ? nullptr : SecondHome(); second != nullptr) {
-    Consider(second, considered);
-    return {second, Rule::kPlaced};
-  }
-  if (WorkerState* const emptied = everywhere_ ? nullptr : EmptiedHome(); emptied != nullptr) {
-    Consider(emptied, considered);
-    return {emptied, Rule::kPlaced};
+  if (!everywhere_) {
+    const Choice placed = NewHome();
+    if (Consider(placed.worker, considered)) return placed;
   }
   ConsiderHomes(considered);
   if (!everywhere_ && considered.empty()) return Flee(considered);
-  ConsiderSpare(considered);
+  ConsiderOthers(considered);
   if (considered.empty()) return Flee(considered);
   Choice best = Cheapest(Among::kHomes, considered);
   if (homes_.size() == 1 && best.worker->spec.id == homes_.front()) best.rule = Rule::kHome;
   return best;
+}
+
+// Where the prefix had better be computed now, though a home may look cheaper.
+Choice PrefixChoice::NewHome() const {
+  if (const WorkerId* const cold = table_.ColdHome(query_.prompt.k1())) {
+    WorkerState* const given = FindWorker(workers_, *cold);
+    if (given != nullptr && query_.MayTake(*given)) return {given, Rule::kPlaced};
+  }
+  if (WorkerState* const second = SecondHome()) return {second, Rule::kPlaced};
+  if (WorkerState* const emptied = EmptiedHome()) return {emptied, Rule::kPlaced};
+  return {BetterHome(), Rule::kPlaced, true};
 }
 
 // A cold prefill, so in a quiet moment: the home holds the prefix, and the new one, the least
@@ -182,8 +188,24 @@ WorkerState* PrefixChoice::EmptiedHome() const {
   return emptied != nullptr && std::ranges::any_of(homes_, warm) ? emptied : nullptr;
 }
 
-// Every home is out. The refuge is the same for all requests of the prefix.
+// More is promised to its home than fits, and it is gone there: it must be computed wherever it
+// goes, so it moves where that pushes out what is missed least.
+WorkerState* PrefixChoice::BetterHome() const {
+  if (params_.silent_peers || homes_.size() != 1) return nullptr;
+  const WorkerState* const home = FindWorker(workers_, homes_.front());
+  if (home == nullptr || !query_.MayTake(*home)) return nullptr;
+  const Account& here = *accounts_.Find(home->spec.id);
+  if (here.assigned() <= here.limit || StillHolds(*home)) return nullptr;
+  return talks_.LiveAt(query_.prompt.k1(), home->key) ? nullptr : Stalest(home);
+}
+
+// Every home is out. The refuge becomes one too, so that all requests of the prefix go there; where
+// gateways don't tell each other it must follow from the prefix alone.
 Choice PrefixChoice::Flee(std::vector<Candidate>& considered) const {
+  if (!params_.silent_peers) {
+    WorkerState* const stalest = Stalest(nullptr);
+    return Consider(stalest, considered) ? Choice{stalest, Rule::kFailover} : Choice{};
+  }
   const WorkerId* refuge = table_.Refuge(query_.prompt.k1(), query_.k1_tokens, [&](WorkerId id) {
     const WorkerState* w = FindWorker(workers_, id);
     return w != nullptr && query_.MayTake(*w);

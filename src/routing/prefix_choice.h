@@ -3,9 +3,9 @@
 
 #include "routing/accounts.h"
 #include "routing/conversations.h"
+#include "routing/joint_caches.h"
 #include "routing/placement.h"
 #include "routing/policy.h"
-#include "routing/turn_caches.h"
 
 namespace hidane::routing {
 
@@ -14,6 +14,10 @@ namespace hidane::routing {
 bool LivesEverywhere(const Query& query, const WorkerState& any, const PlacementTable& table,
                      const Params& params);
 
+/// For how long the worker's cache has not used what it would forget next; infinite while it has
+/// room.
+double StaleSeconds(const JointCaches& caches, const WorkerState& worker, TimePoint now);
+
 /// One decision of the policy `prefix`: reads the tables, changes nothing. Lives for one call.
 ///
 ///     prefix without a home ------------------> where it fits (kPlaced)
@@ -21,13 +25,15 @@ bool LivesEverywhere(const Query& query, const WorkerState& any, const Placement
 ///                                               of its history is gone there anyway
 ///     conversation that will go on -----------> where its history has room
 ///     anything else --------------------------> the cheapest home, an empty one in a quiet moment,
-///                                               or a new one on spare memory
+///                                               or a new one: on spare memory, or where its homes
+///                                               do little else
+///     homes out, or gone where memory is short > where the cache is stalest (kFailover, kPlaced)
 ///
 /// "Cheap" is predicted TTFT plus the prefill that the choice creates.
 class PrefixChoice {
  public:
   PrefixChoice(const Params& params, const Accounts& accounts, const PlacementTable& table,
-               const Conversations& talks, const TurnCaches& turns, const Query& query,
+               const Conversations& talks, const JointCaches& caches, const Query& query,
                WorkerSpan workers, uint64_t draw);
 
   Choice Make(std::vector<Candidate>& considered);
@@ -41,20 +47,27 @@ class PrefixChoice {
   Choice Continue(WorkerState* last, std::vector<Candidate>& considered) const;
   Choice Emptier(const WorkerState& last, std::vector<Candidate>& considered) const;
   Choice Balance(std::vector<Candidate>& considered) const;
+  Choice NewHome() const;
   WorkerState* SecondHome() const;
   WorkerState* EmptiedHome() const;
+  WorkerState* BetterHome() const;
   Choice Flee(std::vector<Candidate>& considered) const;
 
   bool Consider(const WorkerState* worker, std::vector<Candidate>& considered) const;
   CachedBounds KnownCached(const WorkerState& worker) const;
   uint32_t WarmedElsewhere(const WorkerState& worker) const;
   bool Holds(const WorkerState& worker) const;
+  bool StillHolds(const WorkerState& worker) const;
   double ToldWait(const WorkerState& worker) const;
   void ConsiderHomes(std::vector<Candidate>& considered) const;
   void ConsiderRoomiest(uint64_t tokens, double within, std::vector<Candidate>& considered) const;
   void ConsiderAlike(const Accounts::Filled& accounts, double within, uint64_t tokens,
                      std::vector<Candidate>& considered) const;
+  void ConsiderOthers(std::vector<Candidate>& considered) const;
+  void ConsiderLots(std::vector<Candidate>& considered) const;
   void ConsiderSpare(std::vector<Candidate>& considered) const;
+  std::vector<WorkerState*> Usable() const;
+  WorkerState* Stalest(const WorkerState* stays) const;
   uint64_t Needed(const Account& account, uint64_t tokens) const;
   bool IsHome(WorkerId id) const;
   Choice Cheapest(Among among, const std::vector<Candidate>& considered,
@@ -64,7 +77,7 @@ class PrefixChoice {
   const Accounts& accounts_;
   const PlacementTable& table_;
   const Conversations& talks_;
-  const TurnCaches& turns_;
+  const JointCaches& caches_;
   const Query& query_;
   WorkerSpan workers_;
   uint64_t draw_;

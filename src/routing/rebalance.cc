@@ -10,22 +10,17 @@ namespace {
 
 constexpr size_t kGiftsMax = 8;        // spare homes given in one pass
 constexpr double kOthersPatience = 3;  // of gateways that did not place the prefix, to the placer's
+constexpr double kMostOfWorker = 0.5;  // of an average one's load, from one prefix
 constexpr double kSettleSeconds = 5;   // without a change of first homes, before load moves one
 
 }  // namespace
 
 void PlacementTable::Rebalance(TimePoint now) {
   ForgetIdle(now);
-  for (Account& account : accounts_) {
-    Shrink(account);
-    MoveOut(account);
-  }
+  ForRecent([this](Entry& entry) { DropEmptied(entry); });
+  for (Account& account : accounts_) Shrink(account);
   SumLoads();
-  size_t visited = 0;
-  for (Entry& entry : prefixes_) {
-    if (++visited > kRebalancePrefixes) break;
-    GrowByLoad(entry, now);
-  }
+  ForRecent([this, now](Entry& entry) { GrowByLoad(entry, now); });
   GiveSpare();
   MoveByLoad(now);
 }
@@ -69,7 +64,34 @@ Account* PlacementTable::NextHome(const Entry& entry, LimitOf&& limit) {
   return best;
 }
 
-// Over the limit, extra homes that no load asks for leave at once, the least valuable first. While
+// A home that came back empty promises memory for nothing, which is missed where a warm home's
+// worker is over its limit: there the prefix is at home alone from now on.
+void PlacementTable::DropEmptied(Entry& entry) {
+  auto& [k1, prefix] = entry;
+  if (prefix.homes.size() < 2) return;
+  const auto emptied = [&prefix](const Account& a) {
+    return LivingClaim(prefix, a.member.key)->cache == Cache::kEmptied;
+  };
+  const bool short_of_memory = std::ranges::any_of(prefix.homes, [&](WorkerId home) {
+    const Account& a = *accounts_.Find(home);
+    return !emptied(a) && a.member.takes_new && a.assigned() > a.limit;
+  });
+  if (!short_of_memory) return;
+  for (const WorkerId home : std::vector(prefix.homes)) {
+    const Account& a = *accounts_.Find(home);
+    if (emptied(a)) DropHome(k1, prefix, a.member);
+  }
+}
+
+// None of its other homes may be sent requests.
+bool PlacementTable::OnlyUsable(const Prefix& prefix, const Member& member) const {
+  return std::ranges::none_of(prefix.homes, [&](WorkerId home) {
+    return home != member.id && accounts_.Find(home)->member.takes_new;
+  });
+}
+
+// Over the limit, extra homes that no load asks for leave at once, the least valuable first; not
+// those without which the others would be crowded, nor one that alone takes requests. While
 // all fits, whether load asks is for the gateway to say that gave the home.
 void PlacementTable::Shrink(Account& account) {
   const Member member = account.member;
@@ -80,6 +102,8 @@ void PlacementTable::Shrink(Account& account) {
       const auto at = std::ranges::find(prefix.homes, member.id);
       if (at == prefix.homes.end() || at == prefix.homes.begin()) continue;
       if (in_use_ && in_use_(k1, member)) continue;
+      if (OnlyUsable(prefix, member)) continue;
+      if (PartOfWorker(prefix, prefix.homes.size() - 1) > kMostOfWorker) continue;
       const bool fits = account.assigned() <= Accounts::Assignable(account);
       const bool wanted = !Mine(*FindClaim(prefix, member.key)) ||
                           prefix.homes.size() <= Deserved(prefix, params_.headroom);
@@ -92,58 +116,14 @@ void PlacementTable::Shrink(Account& account) {
   }
 }
 
-// Of the workers that are no home yet the one least filled with it, then the first in rendezvous
-// order. Memory is what gateways agree on, so all of them would choose the same one.
-const Account* PlacementTable::Emptiest(const Entry& entry) const {
-  const auto& [k1, prefix] = entry;
-  const Account* best = nullptr;
-  for (const Account& a : accounts_) {
-    if (!a.member.takes_new) continue;
-    if (std::ranges::find(prefix.homes, a.member.id) != prefix.homes.end()) continue;
-    const double fill = Accounts::Fill(a, prefix.tokens);
-    const double least = best == nullptr ? fill : Accounts::Fill(*best, prefix.tokens);
-    const bool better = best == nullptr || fill < least ||
-                        (fill == least && RanksBefore(k1, a.member, best->member));
-    if (better) best = &a;
-  }
-  return best;
-}
-
-// A worker assigned more than it can hold thrashes for good; one cold prefill elsewhere is
-// cheaper. One prefix a second, the last in rendezvous order, so that gateways that see this at
-// the same time move the same one, and only to a worker that is less filled with it than this one
-// is now: where all have too much they become equal, and nothing comes back.
-void PlacementTable::MoveOut(Account& account) {
-  const Member member = account.member;
-  if (account.assigned() <= Accounts::Assignable(account)) return;
-  Entry* last = nullptr;
-  for (Entry& entry : prefixes_) {
-    const auto& [k1, prefix] = entry;
-    if (prefix.homes.empty() || prefix.homes.front() != member.id) continue;
-    if (in_use_ && in_use_(k1, member)) continue;
-    const bool later =
-        last == nullptr || RendezvousScore(k1, member) < RendezvousScore(last->first, member);
-    if (later) last = &entry;
-  }
-  if (last == nullptr) return;
-  auto& [k1, prefix] = *last;
-  if (prefix.homes.size() > 1) {
-    DropHome(k1, prefix, member);
-  } else if (const Account* const to = Emptiest(*last)) {
-    const bool evens_out = Accounts::Fill(*to, prefix.tokens) < Accounts::Fill(account);
-    if (evens_out) Place(k1, prefix, to->member);
-  }
-}
-
 void PlacementTable::SumLoads() {
   for (Account& account : accounts_) account.load = 0;
   if (params_.silent_peers) return;  // each would act on a load of its own
-  size_t visited = 0;
-  for (const auto& [k1, prefix] : prefixes_) {
-    if (++visited > kRebalancePrefixes) break;
+  ForRecent([this](const Entry& entry) {
+    const Prefix& prefix = entry.second;
     const double load = load_.Value(prefix.load) / static_cast<double>(prefix.homes.size());
     for (const WorkerId home : prefix.homes) accounts_.Find(home)->load += load;
-  }
+  });
 }
 
 // One more home, which takes its part of the load from the others.
@@ -214,14 +194,12 @@ void PlacementTable::GrowByLoad(Entry& entry, TimePoint now) {
 // that placed a prefix gives them, or each would give one.
 void PlacementTable::GiveSpare() {
   std::vector<Entry*> by_gain;
-  size_t visited = 0;
-  for (Entry& entry : prefixes_) {
-    if (++visited > kRebalancePrefixes) break;
+  ForRecent([&](Entry& entry) {
     const Prefix& prefix = entry.second;
     const bool grows = Mine(prefix.first) && !prefix.homes.empty() &&
                        prefix.homes.size() < Deserved(prefix, params_.spare_headroom);
     if (grows) by_gain.push_back(&entry);
-  }
+  });
   const size_t gifts = std::min<size_t>(1 + accounts_.size() / 4, kGiftsMax);
   const auto best = by_gain.begin() + static_cast<ptrdiff_t>(std::min(gifts, by_gain.size()));
   std::ranges::partial_sort(by_gain, best, std::greater{},
@@ -245,15 +223,25 @@ uint64_t PlacementTable::SpareLimit(const Account& account) const {
 // Of two homes the one with the shorter queue: that is most of what choice can give, where the
 // prefix is a part of its worker's load that one feels.
 bool PlacementTable::WantsChoice(uint64_t k1) const {
-  constexpr double kPartOfWorker = 0.1;
+  constexpr double kPart = 0.1;
   constexpr double kRequestsMin = 0.5;  // one, faded
   const Prefix* const prefix = prefixes_.Find(k1);
-  if (params_.silent_peers || prefix == nullptr || prefix->homes.size() != 1) return false;
-  const auto workers = static_cast<double>(accounts_.size());
-  if (load_.Total() <= workers) return false;  // too few to tell
-  const double part = load_.Share(prefix->load) * workers;
-  return prefix->tokens <= spare_tokens_ && part >= kPartOfWorker &&
+  if (prefix == nullptr || prefix->homes.size() != 1) return false;
+  return prefix->tokens <= spare_tokens_ && PartOfWorker(*prefix, 1) >= kPart &&
          load_.Value(prefix->load) >= kRequestsMin;
+}
+
+bool PlacementTable::CrowdsHomes(uint64_t k1) const {
+  const Prefix* const prefix = prefixes_.Find(k1);
+  return prefix != nullptr && PartOfWorker(*prefix, prefix->homes.size()) > kMostOfWorker;
+}
+
+// What each of so many homes would do for it, as a part of an average worker's load. 0 while too
+// little was seen to tell, and for gateways that are silent.
+double PlacementTable::PartOfWorker(const Prefix& prefix, size_t homes) const {
+  const auto workers = static_cast<double>(accounts_.size());
+  if (params_.silent_peers || homes == 0 || load_.Total() <= workers) return 0;
+  return load_.Share(prefix.load) * workers / static_cast<double>(homes);
 }
 
 }  // namespace hidane::routing

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/rng.h"
 #include "prompt/identity.h"
 #include "routing/router.h"
@@ -49,6 +50,11 @@ inline WorkerSpec TestWorker(uint32_t id, uint64_t capacity_tokens,
           .model = {},
           .kv_capacity_tokens = capacity_tokens,
           .prefill_tokens_per_s = prefill_tokens_per_s};
+}
+
+/// By which deltas name TestWorker(id).
+inline uint64_t TestWorkerKey(WorkerId id) {
+  return Xxh3(TestWorker(id.value(), 0).name);
 }
 
 inline TimePoint At(double seconds) {

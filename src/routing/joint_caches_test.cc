@@ -1,4 +1,4 @@
-#include "routing/turn_caches.h"
+#include "routing/joint_caches.h"
 
 #include <gtest/gtest.h>
 
@@ -13,37 +13,37 @@ namespace {
 constexpr uint64_t kCapacity = 100;
 constexpr uint64_t kWorker = 7;
 
-TurnCaches::Turn Turn(uint64_t k1, uint64_t k2, uint32_t tokens, uint64_t worker = kWorker) {
+JointCaches::Use Turn(uint64_t k1, uint64_t k2, uint32_t tokens, uint64_t worker = kWorker) {
   return {.worker = worker, .k1 = k1, .k2 = k2, .k1_tokens = 20, .tokens = tokens};
 }
 
-TEST(TurnCachesTest, WhatWasUsedLongestAgoIsLeftWithWhatOthersLeave) {
-  TurnCaches caches(100);
-  caches.Use(Turn(1, 10, 40), kCapacity);
-  caches.Use(Turn(1, 11, 30), kCapacity);
+TEST(JointCachesTest, WhatWasUsedLongestAgoIsLeftWithWhatOthersLeave) {
+  JointCaches caches(100);
+  caches.Add(Turn(1, 10, 40), kCapacity);
+  caches.Add(Turn(1, 11, 30), kCapacity);
   EXPECT_EQ(caches.Left(kWorker, 10), 40u) << "20 of the prefix they share, 30, 40";
-  caches.Use(Turn(1, 12, 25), kCapacity);
+  caches.Add(Turn(1, 12, 25), kCapacity);
   EXPECT_EQ(caches.Left(kWorker, 10), 25u);
-  caches.Use(Turn(2, 13, 10), kCapacity);
+  caches.Add(Turn(2, 13, 10), kCapacity);
   EXPECT_EQ(caches.Left(kWorker, 10), 0u);
   EXPECT_EQ(caches.Left(kWorker, 11), 25u);
   EXPECT_EQ(caches.Left(kWorker, 13), 10u);
 }
 
-TEST(TurnCachesTest, ATurnCountsOnceHoweverOftenItIsTold) {
-  TurnCaches caches(100);
+TEST(JointCachesTest, ATurnCountsOnceHoweverOftenItIsTold) {
+  JointCaches caches(100);
   for (int i = 0; i < 3; ++i) {
-    caches.Hear(Turn(1, 10, 40), kCapacity);
-    caches.Hear(Turn(1, 11, 40), kCapacity);
+    caches.Add(Turn(1, 10, 40), kCapacity);
+    caches.Add(Turn(1, 11, 40), kCapacity);
   }
   EXPECT_EQ(caches.Left(kWorker, 10), 40u);
   EXPECT_EQ(caches.Left(kWorker, 11), 40u);
 }
 
-TEST(TurnCachesTest, WorkersAreApartAndOneThatLeftHoldsNothing) {
-  TurnCaches caches(100);
-  caches.Use(Turn(1, 10, 80), kCapacity);
-  caches.Use(Turn(1, 11, 80, kWorker + 1), kCapacity);
+TEST(JointCachesTest, WorkersAreApartAndOneThatLeftHoldsNothing) {
+  JointCaches caches(100);
+  caches.Add(Turn(1, 10, 80), kCapacity);
+  caches.Add(Turn(1, 11, 80, kWorker + 1), kCapacity);
   EXPECT_EQ(caches.Left(kWorker, 10), 80u);
   EXPECT_EQ(caches.Left(kWorker, 11), 0u);
   caches.Forget(kWorker);
@@ -51,12 +51,28 @@ TEST(TurnCachesTest, WorkersAreApartAndOneThatLeftHoldsNothing) {
   EXPECT_EQ(caches.Left(kWorker + 1, 11), 80u);
 }
 
-TEST(TurnCachesTest, OnlyATurnOfAnotherGatewayIsHeard) {
-  TurnCaches caches(100);
-  caches.Use(Turn(1, 10, 40), kCapacity);
-  EXPECT_FALSE(caches.hears());
-  caches.Hear(Turn(1, 10, 40), kCapacity);
-  EXPECT_TRUE(caches.hears());
+TEST(JointCachesTest, WhatComesOnceTakesRoomUntilItIsTheOldest) {
+  JointCaches caches(100);
+  const auto once = [](uint64_t k1, uint32_t tokens, double at_s) {
+    JointCaches::Use use = Turn(k1, 0, tokens);
+    use.now = FromSeconds(at_s);
+    return use;
+  };
+  caches.Add(once(1, 20, 1.1), kCapacity);
+  caches.Add(once(2, 20, 1.9), kCapacity);
+  EXPECT_EQ(caches.EvictsNext(kWorker), std::nullopt) << "80 of 100";
+  caches.Add(once(3, 0, 2), kCapacity);
+  EXPECT_EQ(caches.EvictsNext(kWorker), FromSeconds(1.1)) << "prefix 1, older than what passed";
+  caches.Add(once(3, 30, 3), kCapacity);
+  EXPECT_EQ(caches.Left(kWorker, 1), 0u);
+  EXPECT_EQ(caches.Left(kWorker, 2), 20u);
+  EXPECT_EQ(caches.EvictsNext(kWorker), FromSeconds(1.9)) << "30 of the 40 that passed are left";
+}
+
+TEST(JointCachesTest, AnUnknownWorkerHasRoom) {
+  const JointCaches caches(100);
+  EXPECT_EQ(caches.EvictsNext(kWorker), std::nullopt);
+  EXPECT_EQ(caches.Left(kWorker, 1), 0u);
 }
 
 // The same by adding up what was used since, the latest first.
@@ -80,15 +96,15 @@ class Recent {
   std::vector<std::pair<uint64_t, uint32_t>> latest_first_;
 };
 
-RC_GTEST_PROP(TurnCachesProperty, LeftIsWhatFitsBesideAllThatWasUsedSince, ()) {
-  TurnCaches caches(1'000);
+RC_GTEST_PROP(JointCachesProperty, LeftIsWhatFitsBesideAllThatWasUsedSince, ()) {
+  JointCaches caches(1'000);
   Recent model;
   const auto turns = *rc::gen::container<std::vector<std::pair<uint8_t, uint8_t>>>(
       rc::gen::arbitrary<std::pair<uint8_t, uint8_t>>());
   for (const auto& [id, size] : turns) {
     const uint64_t k1 = id % 3;
     const uint64_t k2 = 10 + id % 12;
-    caches.Use(Turn(k1, k2, size % 70), kCapacity);
+    caches.Add(Turn(k1, k2, size % 70), kCapacity);
     model.Use(k2, size % 70);
     model.Use(k1, 20);
     for (uint64_t other = 10; other < 22; ++other) {
