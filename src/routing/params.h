@@ -49,4 +49,9 @@ struct Params {
   friend bool operator==(const Params&, const Params&) = default;
 };
 
+/// Differences in predicted TTFT that count as equal, where a prefill of so many seconds is in it.
+inline double NearTie(double prefill_s, const Params& params) {
+  return params.near_tie_s + params.near_tie_share * prefill_s;
+}
+
 }  // namespace hidane::routing

@@ -114,7 +114,7 @@ bool PlacementTable::Fits(uint32_t tokens) const {
 WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s, const Wait& wait,
                                  TimePoint now) const {
   const size_t choices = params_.silent_peers ? 1 : std::max(1u, params_.first_sight_choices);
-  const double near = params_.near_tie_s + params_.near_tie_share * prefill_s;
+  const double near = NearTie(prefill_s, params_);
   for (int mercy = 0;; ++mercy) {  // where it fits, else where new ones may go, else anywhere
     const auto may = [&](const Account& a) {
       return (mercy > 0 || a.firsts() + tokens <= a.limit) && (mercy > 1 || a.member.takes_new);

@@ -31,7 +31,7 @@ std::optional<WorkerId> ByTheRule(const Params& params, const Accounts& accounts
   if (options.empty()) return std::nullopt;
   const auto wait = [&](const auto& o) { return waits[o.second->member.id.value()]; };
   const double earliest = wait(*std::ranges::min_element(options, {}, wait));
-  const double latest = earliest + params.near_tie_s + params.near_tie_share * kPrefill;
+  const double latest = earliest + NearTie(kPrefill, params);
   std::erase_if(options, [&](const auto& o) { return wait(o) > latest; });
   const auto rank = [](const auto& o) {
     return std::pair(o.first, -RendezvousScore(kK1, o.second->member));

@@ -104,9 +104,9 @@ std::vector<WorkerState*> PrefixChoice::Usable() const {
   return usable;
 }
 
-// Of the workers that could begin within one prefill of the earliest the one whose cache would
-// forget what was not used for longest; of equals the least filled. nullptr: there is none, or none
-// for which it would be much longer than for `stays`. Accounts say what was promised, of prefixes
+// Of the workers that could begin about as soon as the earliest the one whose cache would forget
+// what was not used for longest; of equals the least filled. nullptr: there is none, or none for
+// which it would be much longer than for `stays`. Accounts say what was promised, of prefixes
 // that nobody asks for any more too; caches say what is used.
 WorkerState* PrefixChoice::Stalest(const WorkerState* stays) const {
   constexpr double kMuchLonger = 1.2;
@@ -120,7 +120,8 @@ WorkerState* PrefixChoice::Stalest(const WorkerState* stays) const {
   if (usable.empty()) return nullptr;
   double earliest = std::ranges::min(usable | std::views::transform(wait));
   if (stays != nullptr) earliest = std::min(earliest, wait(stays));
-  const double latest = earliest + workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
+  const double prefill_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
+  const double latest = earliest + NearTie(prefill_s, params_);
   const bool may_stay = stays != nullptr && wait(stays) <= latest;
   double stalest_s = may_stay ? kMuchLonger * stale_s(stays) : -1;
   WorkerState* stalest = nullptr;

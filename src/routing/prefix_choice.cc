@@ -228,8 +228,7 @@ Choice PrefixChoice::Cheapest(Among among, const std::vector<Candidate>& conside
     return CostOf(c, usual_s, homes) + (moves ? kMovePrefills * c.ttft.prefill : 0);
   };
   const Candidate least = std::ranges::min(considered, {}, cost);
-  const double near = params_.near_tie_s + params_.near_tie_share * least.ttft.prefill;
-  const double most = cost(least) + near;
+  const double most = cost(least) + NearTie(least.ttft.prefill, params_);
   const Candidate* best = nullptr;
   for (const Candidate& c : considered) {
     if (cost(c) > most) continue;

@@ -38,12 +38,12 @@ TEST(Determinism, RowsOfRoundRobinAreTheSameEverywhere) {
 
 TEST(Determinism, RowsOfPrefixAreTheSameEverywhere) {
   const std::string rows = Rows("prefix");
-  EXPECT_EQ(Xxh3(rows), 15971897419126465185u) << rows;
+  EXPECT_EQ(Xxh3(rows), 13234384561720673641u) << rows;
 }
 
 TEST(Determinism, RowsOfPrefixKeptWarmAreTheSameEverywhere) {
   const std::string rows = Rows("prefix", /*keep_warm=*/true);
-  EXPECT_EQ(Xxh3(rows), 14847545312730173413u) << rows;
+  EXPECT_EQ(Xxh3(rows), 4053832589865607987u) << rows;
 }
 
 }  // namespace
