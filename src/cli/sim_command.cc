@@ -124,9 +124,9 @@ Status CheckWorkingSet(const Options& options) {
 Status CheckKeepWarm(const Options& options) {
   const bool replays = options.scenario == "agents" || !options.trace.file.empty();
   if (!options.matrix.keep_warm) return {};
-  if ((replays || options.scenario == "seed") && !options.plan.wanted) return {};
+  if (replays || options.scenario == "seed" || options.plan.wanted) return {};
   return Fail(Code::kInvalidArgument,
-              "--keep-warm is for --scenario seed, --scenario agents and --trace");
+              "--keep-warm is for --scenario seed, --scenario agents, --trace and --plan");
 }
 
 Exit Run(Options& options) {
@@ -138,6 +138,7 @@ Exit Run(Options& options) {
   if (const auto check = CheckWorkingSet(options); !check) return Report(check.error());
   if (const auto check = CheckKeepWarm(options); !check) return Report(check.error());
   if (options.plan.wanted) {
+    options.plan.demand.keep_warm = options.matrix.keep_warm;
     return RunPlan(options.plan, CommonOf(options), options.json);
   }
   if (options.trace.describe) return DescribeOnly(options.trace);

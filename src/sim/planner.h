@@ -20,6 +20,7 @@ struct PlanDemand {
   uint32_t static_tokens = 27'000, own_tokens = 1'000, output_tokens = 120;
   double rate_per_s = 30;  ///< Poisson arrivals
   Duration slo_ttft = std::chrono::seconds(1);
+  bool keep_warm = false;  ///< routing::Params::keep_warm, which only the policy prefix heeds
 };
 /// kInvalidArgument where a request would not fit a replica's KV memory.
 Status Check(const PlanDemand& demand, const GpuSetup& gpu);

@@ -156,6 +156,20 @@ TEST(TryReplicas, ASmallPlanComesOut) {
   EXPECT_FALSE(robin->least);
 }
 
+TEST(TryReplicas, KeptWarmPrefixesAreComputedAnewLess) {
+  PlanDemand demand{.tenants = 50, .rate_per_s = 10};
+  const auto run = [&] {
+    return *TryReplicas(demand, *FindGpuSetup("8b-bf16-h100"), "prefix", 4, 1, [] { return true; });
+  };
+  const PlanTrial without = run();
+  demand.keep_warm = true;
+  const PlanTrial with = run();
+  EXPECT_EQ(without.row.keep_warm, "off");
+  EXPECT_EQ(with.row.keep_warm, "on");
+  EXPECT_GT(with.row.refresh_share, 0);
+  EXPECT_LT(with.row.recompute_share, without.row.recompute_share);
+}
+
 TEST(TryReplicas, IsStoppedByItsOwner) {
   const auto trial =
       TryReplicas({}, *FindGpuSetup("8b-bf16-h100"), "prefix", 2, 1, [] { return false; });
