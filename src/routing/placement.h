@@ -76,7 +76,7 @@ class PlacementTable {
   /// A request with prefix `k1` of `tokens`, served by `worker`, which becomes a home of it
   /// where it isn't one.
   void Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePoint now);
-  /// It leaves its homes for this one. REQUIRES: it is known.
+  /// Its first home is there from now on. REQUIRES: the prefix is known.
   void Move(uint64_t k1, WorkerId worker);
   /// As Serve, by a worker that is none of its homes and doesn't become one.
   void See(uint64_t k1, uint32_t tokens, TimePoint now);

@@ -91,11 +91,12 @@ double StaleSeconds(const JointCaches& caches, const WorkerState& worker, TimePo
   return next ? Seconds(now - *next) : std::numeric_limits<double>::infinity();
 }
 
-// Some that may take it, the least filled.
+// Of the workers that may take it the least filled, up to compare_max.
 std::vector<WorkerState*> PrefixChoice::Usable() const {
   const auto need = [](const Account&) { return uint64_t{0}; };
   const auto may = [this](const Account& a, uint64_t) {
-    return a.member.takes_new && query_.MayTake(*FindWorker(workers_, a.member.id));
+    const WorkerState* const w = FindWorker(workers_, a.member.id);
+    return a.member.takes_new && w != nullptr && query_.MayTake(*w);
   };
   std::vector<WorkerState*> usable;
   for (const auto& [fill, account] : accounts_.LeastFilled(params_.compare_max, need, may)) {
