@@ -109,8 +109,8 @@ std::string Why(dom::element answer, size_t compared) {
         worker);
   if (rule == "placed")
     return fmt::format(
-        "these tools and system text are new to {}. It is to be their home, as it "
-        "has memory to spare and can begin soon.",
+        "these tools and system text are not cached at {} yet. It is to be their home: it can "
+        "begin soon, and what its memory gives up for them is missed least.",
         worker);
   if (rule == "failover")
     return fmt::format(

@@ -16,7 +16,7 @@ enum class Rule : uint8_t {
   kHome,      ///< the prefix's only home
   kBalance,   ///< the home with the least predicted TTFT
   kSticky,    ///< the home that holds the conversation, on a near tie
-  kPlaced,    ///< first sight of the prefix: this is now its home
+  kPlaced,    ///< this is its home from now on, or again, and computes it first
   kFailover,  ///< every home is out
   kOnly,      ///< no other worker could be asked
   kRefresh,   ///< the gateway's own, to keep the prefix cached at its home
