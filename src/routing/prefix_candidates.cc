@@ -1,7 +1,6 @@
 // Whom a PrefixChoice compares, and what is known of each.
 #include <algorithm>
 #include <limits>
-#include <ranges>
 
 #include "base/rng.h"
 #include "routing/prefix_choice.h"
@@ -118,8 +117,8 @@ WorkerState* PrefixChoice::Stalest(const WorkerState* stays) const {
     return StaleSeconds(caches_, *w, query_.now);
   };
   const std::vector<WorkerState*> usable = Usable();
-  if (usable.empty()) return nullptr;
-  double earliest = std::ranges::min(usable | std::views::transform(wait));
+  double earliest = std::numeric_limits<double>::infinity();
+  for (const WorkerState* const w : usable) earliest = std::min(earliest, wait(w));
   if (stays != nullptr) earliest = std::min(earliest, wait(stays));
   const double prefill_s = workers_.front()->speed.PrefillSeconds(query_.k1_tokens, 0);
   const double latest = earliest + NearTie(prefill_s, params_);

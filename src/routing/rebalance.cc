@@ -67,7 +67,7 @@ Account* PlacementTable::NextHome(const Entry& entry, LimitOf&& limit) {
 // A home that came back empty promises memory for nothing, which is missed where a warm home's
 // worker is over its limit: there the prefix is at home alone from now on.
 void PlacementTable::DropEmptied(Entry& entry) {
-  auto& [k1, prefix] = entry;
+  Prefix& prefix = entry.second;
   if (prefix.homes.size() < 2) return;
   const auto emptied = [&prefix](const Account& a) {
     return LivingClaim(prefix, a.member.key)->cache == Cache::kEmptied;
@@ -79,7 +79,7 @@ void PlacementTable::DropEmptied(Entry& entry) {
   if (!short_of_memory) return;
   for (const WorkerId home : std::vector(prefix.homes)) {
     const Account& a = *accounts_.Find(home);
-    if (emptied(a)) DropHome(k1, prefix, a.member);
+    if (emptied(a)) DropHome(entry.first, prefix, a.member);
   }
 }
 
