@@ -10,7 +10,7 @@
 namespace hidane::routing {
 
 /// The clock of one replica's writes, and those that it has yet to tell. Bounded: when nobody
-/// takes them, the older half goes. Not thread-safe.
+/// takes them uses go first, then the older half of the changes. Not thread-safe.
 class DeltaLog {
  public:
   explicit DeltaLog(uint32_t replica) : replica_(replica) {}
@@ -20,7 +20,7 @@ class DeltaLog {
   void Seen(const Stamp& stamp) { epoch_ = std::max(epoch_, stamp.epoch); }
   void Push(const Delta& delta) {
     constexpr size_t kMost = 65'536;
-    if (pending_.size() >= kMost) pending_.erase(pending_.begin(), pending_.begin() + kMost / 2);
+    if (pending_.size() >= kMost) MakeRoom(kMost / 2);
     pending_.push_back(delta);
   }
   /// A request of a prefix at home there, with `tokens` behind it.
@@ -34,6 +34,13 @@ class DeltaLog {
   std::vector<Delta> Take() { return std::exchange(pending_, {}); }
 
  private:
+  void MakeRoom(size_t left) {
+    std::erase_if(pending_, [](const Delta& d) { return d.kind == Delta::Kind::kUse; });
+    if (pending_.size() > left) {
+      pending_.erase(pending_.begin(), pending_.end() - static_cast<ptrdiff_t>(left));
+    }
+  }
+
   uint32_t replica_;
   uint64_t epoch_ = 0;
   std::vector<Delta> pending_;

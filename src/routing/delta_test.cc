@@ -215,6 +215,16 @@ TEST(DeltaTest, TellingIsRareOnceEverythingIsAtHome) {
   EXPECT_LE(a->TakeDeltas().size(), 20u);
 }
 
+TEST(DeltaTest, UsesMakeWayForChangesOfHome) {
+  DeltaLog log(0);
+  log.Push({.key = 7, .stamp = log.Next()});
+  for (int i = 0; i < 200'000; ++i) log.PushUse(1, 2, 3);
+  const auto taken = log.Take();
+  EXPECT_LE(taken.size(), 65'536u);
+  EXPECT_EQ(taken.front().key, 7u);
+  EXPECT_EQ(taken.front().kind, Delta::Kind::kPlace);
+}
+
 TEST(DeltaTest, UntakenDeltasAreBounded) {
   DeltaLog log(0);
   for (int i = 0; i < 200'000; ++i) log.Push({.stamp = log.Next()});

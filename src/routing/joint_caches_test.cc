@@ -69,6 +69,14 @@ TEST(JointCachesTest, WhatComesOnceTakesRoomUntilItIsTheOldest) {
   EXPECT_EQ(caches.EvictsNext(kWorker), FromSeconds(1.9)) << "30 of the 40 that passed are left";
 }
 
+TEST(JointCachesTest, OnesOwnRequestsAreNotHeard) {
+  JointCaches caches(100);
+  caches.Add(Turn(1, 10, 40), kCapacity);
+  EXPECT_FALSE(caches.hears());
+  caches.SetHears();
+  EXPECT_TRUE(caches.hears());
+}
+
 TEST(JointCachesTest, AnUnknownWorkerHasRoom) {
   const JointCaches caches(100);
   EXPECT_EQ(caches.EvictsNext(kWorker), std::nullopt);

@@ -44,11 +44,10 @@ struct Kept {
   uint32_t refreshes = 0;  ///< since its last request
 };
 
-/// It is time to refresh the prefix, where caches keep what is unused for `lifetime_s` (learned;
-/// the worker's index may say less). Half of the cache's lifetime has passed, so that it is still
-/// there; and what its refreshes cost since its last request is less than computing it anew, so
-/// that what is never asked for again costs at most twice (the ski-rental rule: Karlin, Manasse,
-/// Rudolph, Sleator 1988).
+/// It is time to refresh the prefix, where caches keep what is unused for `lifetime_s`. Half of the
+/// cache's lifetime has passed, so that it is still there; and what its refreshes cost since its
+/// last request is less than computing it anew, so that what is never asked for again costs at most
+/// twice (the ski-rental rule: Karlin, Manasse, Rudolph, Sleator 1988).
 bool RefreshDue(const Kept& kept, const WorkerState& worker, double lifetime_s, TimePoint now);
 
 }  // namespace hidane::routing

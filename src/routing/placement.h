@@ -118,7 +118,7 @@ class PlacementTable {
     bool lives = false;
     Cache cache = Cache::kWarm;
     uint32_t refreshes = 0;  // since its last request
-    TimePoint used{};        // its last request or refresh by this gateway
+    TimePoint used{};        // its last request, as far as known, or refresh by this gateway
   };
   struct Prefix {
     uint32_t tokens = 0;

@@ -66,7 +66,8 @@ class Policy {
   virtual void OnMembers(WorkerSpan /*workers*/, TimePoint /*now*/) {}
 
   /// Prefixes at home that would leave a worker's cache before long, unless they are used again;
-  /// each is told of once until it is due again. `lifetime_s`: of the workers' caches, learned.
+  /// each is told of once until it is due again. `lifetime_s`: of the workers' caches, learned;
+  /// what is believed of a worker's cache may say less.
   /// Called about once a second.
   virtual std::vector<Refresh> TakeRefreshes(WorkerSpan /*workers*/, double /*lifetime_s*/,
                                              TimePoint /*now*/) {

@@ -1,7 +1,6 @@
 // The policy `prefix` where more prefixes live than the fleet's memory holds.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
 
 #include "routing/prefix_choice.h"
@@ -66,6 +65,18 @@ TEST(PrefixChoiceTightTest, APrefixMovesOnceItIsGoneWhereTooMuchIsPromised) {
   EXPECT_EQ(f.Assigned(kA), 6 * kStatic);
   EXPECT_EQ(f.Assigned(kB), 5 * kStatic);
   EXPECT_EQ(f.Serve(1).worker, kB);
+}
+
+TEST(PrefixChoiceTightTest, AnOverfullWorkerIsRelievedOnceAnotherHasRoom) {
+  Fleet f(2);
+  f.ServeAt(kA, {1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_EQ(f.Assigned(kA), 8 * kStatic);
+  for (int round = 0; round < 4; ++round) {
+    for (uint64_t tenant = 1; tenant <= 8; ++tenant) f.Serve(tenant);
+  }
+  // The sixth is only evicted in part, which counts as cached.
+  EXPECT_LE(f.Assigned(kA), 6 * kStatic);
+  EXPECT_LE(f.Assigned(kB), 90'000u);
 }
 
 TEST(PrefixChoiceTightTest, NotEachColdOneMovesWhereAllCachesForgetAlike) {
