@@ -41,7 +41,7 @@ Candidate Assess(const Query& query, const WorkerState& worker, const Params& pa
             .kv_wait = KvWait(query, worker)};
   const uint64_t context = worker.ledger.context_tokens() + query.prompt_tokens;
   c.decode_s = query.output_tokens * worker.speed.StepSeconds(context);
-  c.recent_prefill_s = worker.ledger.recent_prefill_s(query.now);
+  c.recent_prefill_s = worker.ledger.recent_prefill_s(query.age);
   return c;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "routing/half_lives.h"
 #include "routing/policy.h"
 #include "routing/worker_state.h"
 
@@ -19,7 +20,16 @@ struct Pool {
   std::string model;                  ///< empty: any
   std::vector<WorkerState*> workers;  ///< by id
   std::unique_ptr<Policy> policy;
-  double output_tokens = 0;  ///< of an answer, smoothed
+  double output_tokens = 0;          ///< of an answer, smoothed
+  HalfLives recent{kRecentSeconds};  ///< by which work given of late fades
+
+  void OnRouted(TimePoint now) {
+    recent.OnRequest(now, kRecentRequests * static_cast<double>(workers.size()));
+  }
+
+ private:
+  static constexpr double kRecentSeconds = 120;
+  static constexpr double kRecentRequests = 20;  // of each worker, on average
 };
 
 /// Membership: all workers, each in the pool of its model. Pools live as long as the fleet, so

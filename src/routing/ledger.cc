@@ -1,15 +1,16 @@
 #include "routing/ledger.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "routing/half_lives.h"
 
 namespace hidane::routing {
 
-void Ledger::Add(const Cost& cost, TimePoint now) {
+void Ledger::Add(const Cost& cost, TimePoint now, double age) {
   if (unanswered_ == 0) prefill_since_ = last_progress_ = now;
   pending_s_ += cost.prefill_s;
-  recent_prefill_s_ = recent_prefill_s(now) + cost.prefill_s;
-  recent_at_ = now;
+  recent_prefill_s_ = recent_prefill_s(age) + cost.prefill_s;
+  recent_age_ = age;
   ++unanswered_;
   ++in_flight_;
   own_tokens_ += cost.own_tokens;
@@ -53,8 +54,8 @@ double Ledger::wait_s(TimePoint now) const {
   return pending_s_ - std::min(underway, pending_s_ / unanswered_);
 }
 
-double Ledger::recent_prefill_s(TimePoint now) const {
-  return recent_prefill_s_ * std::exp2(-Seconds(now - recent_at_) / kFadeSeconds);
+double Ledger::recent_prefill_s(double age) const {
+  return Faded(recent_prefill_s_, recent_age_, age);
 }
 
 void RunningReserve::Observe(uint64_t own_tokens, uint64_t capacity_tokens) {

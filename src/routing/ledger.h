@@ -21,7 +21,8 @@ struct Cost {
 /// Not thread-safe.
 class Ledger {
  public:
-  void Add(const Cost& cost, TimePoint now);
+  /// `age`: now, in the half-lives by which recent work fades.
+  void Add(const Cost& cost, TimePoint now, double age);
   void Answered(const Cost& cost, TimePoint now);  ///< its first byte came
   void Done(const Cost& cost, bool answered, double lived_s, TimePoint now);
   void Progress(TimePoint now) { last_progress_ = now; }  ///< some byte came
@@ -29,8 +30,8 @@ class Ledger {
   /// Seconds of prefill not yet answered. The one under way is credited with the time since
   /// the last answer, at most with what one request costs on average.
   double wait_s(TimePoint now) const;
-  /// Seconds of prefill given to it of late: a sum that fades by half in kFadeSeconds.
-  double recent_prefill_s(TimePoint now) const;
+  /// Seconds of prefill given to it of late: a sum that fades by half in each half-life.
+  double recent_prefill_s(double age) const;
   /// KV tokens of the requests under way, each static prefix once.
   uint64_t running_tokens() const { return own_tokens_ + shared_tokens_; }
   /// KV tokens that no account holds: what the running reserve is for.
@@ -45,7 +46,6 @@ class Ledger {
   TimePoint last_progress() const { return last_progress_; }
 
  private:
-  static constexpr double kFadeSeconds = 120;
   struct Shared {
     uint32_t requests = 0;
     uint32_t tokens = 0;
@@ -59,8 +59,8 @@ class Ledger {
   uint64_t shared_tokens_ = 0;
   uint64_t context_tokens_ = 0;
   double mean_life_s_ = 1;
-  double recent_prefill_s_ = 0;  // as of `recent_at_`
-  TimePoint recent_at_{};
+  double recent_prefill_s_ = 0;  // as of `recent_age_`
+  double recent_age_ = 0;
   TimePoint prefill_since_{};  // the prefill under way began about then
   TimePoint last_progress_{};
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "routing/half_lives.h"
 #include "routing/load_share.h"
 #include "routing/routing_test_util.h"
 #include "routing/single_flight.h"
@@ -13,8 +14,8 @@ TEST(LedgerTest, WaitIsTheUnansweredPrefillLessWhatIsUnderWay) {
   Ledger ledger;
   const Cost cost{.prefill_s = 2, .own_tokens = 10, .k1 = 1, .k1_tokens = 100};
   EXPECT_EQ(ledger.wait_s(At(0)), 0);
-  ledger.Add(cost, At(0));
-  ledger.Add(cost, At(0));
+  ledger.Add(cost, At(0), 0);
+  ledger.Add(cost, At(0), 0);
   EXPECT_DOUBLE_EQ(ledger.wait_s(At(0)), 4);
   EXPECT_DOUBLE_EQ(ledger.wait_s(At(1.5)), 2.5);
   EXPECT_DOUBLE_EQ(ledger.wait_s(At(9)), 2) << "one overdue request hides no other";
@@ -28,8 +29,8 @@ TEST(LedgerTest, WaitIsTheUnansweredPrefillLessWhatIsUnderWay) {
 TEST(LedgerTest, ASharedPrefixTakesMemoryOnce) {
   Ledger ledger;
   const Cost cost{.prefill_s = 1, .own_tokens = 10, .k1 = 1, .k1_tokens = 100};
-  ledger.Add(cost, At(0));
-  ledger.Add(cost, At(0));
+  ledger.Add(cost, At(0), 0);
+  ledger.Add(cost, At(0), 0);
   EXPECT_EQ(ledger.running_tokens(), 120u);
   ledger.Done(cost, false, 1, At(1));
   EXPECT_EQ(ledger.running_tokens(), 110u);
@@ -76,14 +77,26 @@ Flight Join(SingleFlight& flights, Ticket ticket, uint64_t k1, WorkerId worker, 
   return flight;
 }
 
+TEST(HalfLivesTest, OneLastsSomeSecondsAndAtLeastSomeRequests) {
+  constexpr double kRequestsMin = 20;
+  HalfLives busy(120);
+  for (int i = 0; i <= 1'200; ++i) busy.OnRequest(At(100 + 0.1 * i), kRequestsMin);
+  EXPECT_NEAR(busy.age(), 1, 0.1) << "120 s of many requests";
+  HalfLives calm(120);
+  for (int i = 0; i < 20; ++i) calm.OnRequest(At(3'600.0 * (i + 1)), kRequestsMin);
+  EXPECT_NEAR(calm.age(), 1, 0.1) << "20 requests in as many hours";
+  calm.OnRequest(At(0), kRequestsMin);
+  EXPECT_NEAR(calm.age(), 1, 0.1) << "time never goes back";
+}
+
 TEST(LedgerTest, WhatWasGivenOfLateFadesButDoesNotEndWithTheRequest) {
   Ledger ledger;
   const Cost cost{.prefill_s = 2};
-  ledger.Add(cost, At(0));
+  ledger.Add(cost, At(0), 0);
   ledger.Answered(cost, At(2));
   ledger.Done(cost, true, 3, At(3));
-  EXPECT_DOUBLE_EQ(ledger.recent_prefill_s(At(0)), 2);
-  EXPECT_DOUBLE_EQ(ledger.recent_prefill_s(At(240)), 0.5);
+  EXPECT_DOUBLE_EQ(ledger.recent_prefill_s(0), 2);
+  EXPECT_DOUBLE_EQ(ledger.recent_prefill_s(2), 0.5);
 }
 
 TEST(SingleFlightTest, FollowersWaitForTheLeadersFirstByte) {

@@ -6,14 +6,12 @@
 namespace hidane::routing {
 
 double LoadShare::Value(const Count& count) const {
-  return count.value * std::exp2(count.age - age_);
+  return Faded(count.value, count.age, time_.age());
 }
 
 void LoadShare::Add(Count& count, TimePoint now) {
-  const double elapsed = std::max(0.0, Seconds(now - last_));
-  last_ = std::max(last_, now);
-  age_ += std::min(elapsed / halflife_s_, 1 / requests_min_);
-  for (Count* c : {&count, &total_}) *c = {Value(*c) + 1, age_};
+  time_.OnRequest(now, requests_min_);
+  for (Count* c : {&count, &total_}) *c = {Value(*c) + 1, time_.age()};
 }
 
 double LoadShare::Share(const Count& count) const {

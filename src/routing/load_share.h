@@ -2,12 +2,12 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "routing/half_lives.h"
 
 namespace hidane::routing {
 
-/// Shares of load as counts that fade. A half-life lasts `halflife_s`, and at least
-/// `requests_min` requests, so that a share is never read off a handful of samples. Ages count
-/// half-lives, so idle time alone never decays more than requests replace. O(1) per call.
+/// Shares of load as counts that fade: a half-life lasts `halflife_s`, and at least `requests_min`
+/// requests. O(1) per call.
 class LoadShare {
  public:
   struct Count {
@@ -16,7 +16,7 @@ class LoadShare {
   };
 
   LoadShare(double halflife_s, double requests_min)
-      : halflife_s_(halflife_s), requests_min_(requests_min) {}
+      : time_(halflife_s), requests_min_(requests_min) {}
 
   /// One request for `count`.
   void Add(Count& count, TimePoint now);
@@ -28,10 +28,8 @@ class LoadShare {
   double Total() const { return Value(total_); }  ///< requests counted of all, faded
 
  private:
-  double halflife_s_;
+  HalfLives time_;
   double requests_min_;
-  double age_ = 0;
-  TimePoint last_{};
   Count total_;
 };
 

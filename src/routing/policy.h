@@ -26,6 +26,7 @@ struct Query {
   uint32_t output_tokens = 0;  ///< expected
   std::optional<WorkerId> not_worker{};
   TimePoint now{};
+  double age = 0;  ///< now, in half-lives of the pool's recent work
 
   /// The conversation has gone on: the prompt does not end with its first user message.
   bool has_history() const { return prompt.size() > prompt.k2_end; }

@@ -14,7 +14,7 @@ Result<Pool*> Router::Impl::PoolFor(const prompt::Identity& prompt) const {
 
 Query Router::Impl::MakeQuery(const RouteRequest& request, const Pool& pool, TimePoint now) const {
   const prompt::Identity& prompt = request.identity;
-  Query q{.prompt = prompt, .not_worker = request.not_worker, .now = now};
+  Query q{.prompt = prompt, .not_worker = request.not_worker, .now = now, .age = pool.recent.age()};
   const prompt::TokenRatio* const known = ratios.Find(Xxh3(prompt.model));
   const prompt::TokenRatio ratio = known != nullptr ? *known : prompt::TokenRatio();
   q.tokens_per_byte = prompt.tokens > 0 && prompt.bytes() > 0
@@ -91,7 +91,8 @@ Live& Router::Impl::Begin(const RouteRequest& request, const Query& query, Pool&
   if (match.blocks > 0 && !worker.ledger.Runs(decision.k1)) {
     request_live.entry_used = match.last_used;
   }
-  worker.ledger.Add(request_live.cost, now);
+  pool.OnRouted(now);
+  worker.ledger.Add(request_live.cost, now, pool.recent.age());
   worker.reserve.Observe(worker.ledger.passing_tokens(), worker.capacity_tokens);
   worker.health.OnDispatch(now);
   MakeRoom(live);
