@@ -1,6 +1,7 @@
 // Whom a PrefixChoice compares, and what is known of each.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/rng.h"
 #include "routing/prefix_choice.h"
@@ -67,11 +68,30 @@ uint64_t PrefixChoice::Needed(const Account& account, uint64_t tokens) const {
   return tokens + (IsHome(account.member.id) ? 0 : query_.k1_tokens);
 }
 
-// Workers with room for `tokens` of history, those that would be filled alike.
+// Workers with room for `tokens` of history: those that would be filled alike, and the prefix's
+// homes, which need not compute it.
 void PrefixChoice::ConsiderRoomiest(uint64_t tokens, double within,
                                     std::vector<Candidate>& considered) const {
   const auto need = [&](const Account& a) { return Needed(a, tokens); };
   ConsiderAlike(accounts_.Roomiest(params_.compare_max, need), within, tokens, considered);
+  for (const WorkerId home : RoomyHomes(tokens)) Consider(FindWorker(workers_, home), considered);
+}
+
+// The prefix's homes with room for `tokens`; the least filled, where there are more than
+// compare_max.
+std::vector<WorkerId> PrefixChoice::RoomyHomes(uint64_t tokens) const {
+  std::vector<WorkerId> homes;
+  for (const WorkerId home : homes_) {
+    const Account* const account = accounts_.Find(home);
+    if (account != nullptr && Accounts::HasRoom(*account, tokens)) homes.push_back(home);
+  }
+  if (homes.size() <= params_.compare_max) return homes;
+  const auto fill = [this](WorkerId id) {
+    return std::pair(Accounts::Fill(*accounts_.Find(id)), id);
+  };
+  std::ranges::partial_sort(homes, homes.begin() + params_.compare_max, {}, fill);
+  homes.resize(params_.compare_max);
+  return homes;
 }
 
 // The least filled, and those within a share `within` of `tokens` of it.

@@ -71,7 +71,7 @@ Choice PrefixChoice::Place(std::vector<Candidate>& considered) const {
 }
 
 // A conversation without a home, which will hold memory: where there is room for what it usually
-// becomes. Near-equal fills leave the choice to the predicted time.
+// becomes. Near-equal fills leave the choice to the predicted time, as where the prefix is at home.
 Choice PrefixChoice::Settle(std::vector<Candidate>& considered) const {
   const uint64_t own = query_.prompt_tokens - query_.k1_tokens;
   const uint64_t usual = talks_.UsualTokens(query_.prompt.k1());

@@ -23,7 +23,7 @@ double StaleSeconds(const JointCaches& caches, const WorkerState& worker, TimePo
 ///     prefix without a home ------------------> where it fits (kPlaced)
 ///     conversation with a home ---------------> stays, unless another is cheaper by far, or most
 ///                                               of its history is gone there anyway
-///     conversation that will go on -----------> where its history has room
+///     conversation that will go on -----------> where its history has room, or its prefix a home
 ///     anything else --------------------------> the cheapest home, an empty one in a quiet moment,
 ///                                               or a new one: on spare memory, or where its homes
 ///                                               do little else
@@ -66,6 +66,7 @@ class PrefixChoice {
   void ConsiderOthers(std::vector<Candidate>& considered) const;
   void ConsiderLots(std::vector<Candidate>& considered) const;
   void ConsiderSpare(std::vector<Candidate>& considered) const;
+  std::vector<WorkerId> RoomyHomes(uint64_t tokens) const;
   std::vector<WorkerState*> Usable() const;
   WorkerState* Stalest(const WorkerState* stays) const;
   uint64_t Needed(const Account& account, uint64_t tokens) const;

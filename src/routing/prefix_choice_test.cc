@@ -16,20 +16,36 @@ constexpr uint32_t kStatic = 6'400;
 
 class Fleet4 {
  public:
+  static constexpr double kPause = 0.5;  // seconds before each request
+
   explicit Fleet4(uint32_t replica = 0) : router(Params{.replica = replica}) {
     for (uint32_t w = 0; w < 4; ++w) router.PutWorker(TestWorker(w, 100'000), now);
   }
   // One turn of conversation `talk`, whose prompt then has `history` tokens behind its first
   // message; answered at once.
-  Decision Turn(uint64_t talk, uint32_t history) {
-    std::vector<TestPart> parts{{1, kStatic}, {Mix64(talk), 64}};
-    for (uint32_t at = 0; at < history; at += 640) parts.push_back({Mix64(talk * 1'000 + at), 640});
-    const auto prompt = MakePrompt(parts);
-    now += FromSeconds(0.5);
-    Decision d = *router.Route({.identity = prompt, .max_tokens = 50}, now);
+  Decision Turn(uint64_t talk, uint32_t history, uint64_t prefix = 1) {
+    Decision d = Send(Prompt(talk, history, prefix));
     router.OnFirstByte(d.ticket, now);
     router.OnDone(d.ticket, End::kComplete, now);
     return d;
+  }
+  Decision Send(const prompt::Identity& prompt) {
+    now += FromSeconds(kPause);
+    return *router.Route({.identity = prompt, .max_tokens = 50}, now);
+  }
+  static prompt::Identity Prompt(uint64_t talk, uint32_t history, uint64_t prefix) {
+    std::vector<TestPart> parts{{prefix, kStatic}, {Mix64(talk), 64}};
+    for (uint32_t at = 0; at < history; at += 640) parts.push_back({Mix64(talk * 1'000 + at), 640});
+    return MakePrompt(parts);
+  }
+  // Until the next call `worker` alone takes requests.
+  void Only(uint32_t worker) {
+    for (const WorkerView& v : router.Workers(now)) {
+      router.DrainWorker(v.id, v.id != WorkerId(worker), now);
+    }
+  }
+  void All() {
+    for (const WorkerView& v : router.Workers(now)) router.DrainWorker(v.id, false, now);
   }
   std::vector<uint64_t> Assigned() const {
     std::vector<uint64_t> tokens;
@@ -62,11 +78,11 @@ TEST(PrefixChoiceTest, ConversationsStayUntilTheirWorkerIsFullAndMoveWhereThereI
 
 TEST(PrefixChoiceTest, AConversationWhoseHistoryIsGoneGoesWhereItEvictsLeast) {
   Fleet4 f;
-  for (uint32_t w = 1; w < 4; ++w) f.router.DrainWorker(WorkerId(w), true, f.now);
+  f.Only(0);
   for (uint32_t turn = 0; turn < 4; ++turn) {
     for (uint64_t talk = 1; talk <= 6; ++talk) f.Turn(talk, 12'800 + turn * 640);
   }
-  for (uint32_t w = 1; w < 4; ++w) f.router.DrainWorker(WorkerId(w), false, f.now);
+  f.All();
   EXPECT_EQ(f.Turn(1, 15'360).worker, WorkerId(0)) << "its history is there";
   f.router.ClearCache(WorkerId(0));
   const WorkerId next = f.Turn(1, 16'000).worker;
@@ -107,11 +123,41 @@ TEST(PrefixChoiceTest, AConversationWhoseWorkerIsLostSettlesElsewhereAndIsCounte
 
 TEST(PrefixChoiceTest, AnOverfullWorkerKeepsTheConversationsWhoseHistoriesItHolds) {
   Fleet4 f;
-  for (uint32_t w = 1; w < 4; ++w) f.router.DrainWorker(WorkerId(w), true, f.now);
+  f.Only(0);
   for (uint64_t talk = 1; talk <= 7; ++talk) f.Turn(talk, 20'480);  // 147k tokens on 100k
-  for (uint32_t w = 1; w < 4; ++w) f.router.DrainWorker(WorkerId(w), false, f.now);
+  f.All();
   EXPECT_EQ(f.Turn(7, 21'120).worker, WorkerId(0));
   EXPECT_NE(f.Turn(1, 21'120).worker, WorkerId(0)) << "evicted, so it is computed anew anyway";
+}
+
+TEST(PrefixChoiceTest, ANewConversationSettlesWhereItsPrefixIsThoughOthersAreEmptier) {
+  Fleet4 f;
+  for (uint32_t w = 0; w < 4; ++w) {
+    f.Only(w);
+    const uint64_t prefix = 1 + w;
+    for (uint64_t talk = 10 * w; talk < 10 * w + 4; ++talk) {
+      f.Turn(talk, 6'400, prefix);
+      if (w > 0) f.router.LeaveConversation("m", f.Prompt(talk, 6'400, prefix).k2());
+    }
+  }
+  f.All();
+  const auto assigned = f.Assigned();
+  ASSERT_GT(assigned[0], assigned[1] + 10'000);
+  const Decision d = f.Turn(99, 640, 1);
+  EXPECT_EQ(d.worker, WorkerId(0));
+  EXPECT_EQ(d.expected_cached, kStatic);
+}
+
+TEST(PrefixChoiceTest, OfManyHomesAFewAreCompared) {
+  constexpr uint32_t kWorkers = 60;
+  Fleet4 f;
+  for (uint32_t w = 4; w < kWorkers; ++w) f.router.PutWorker(TestWorker(w, 100'000), f.now);
+  for (uint32_t w = 0; w < kWorkers; ++w) {
+    f.Only(w);
+    f.Turn(w, 640 * (1 + w % 7));
+  }
+  f.All();
+  EXPECT_LE(f.Turn(99, 640).candidates.size(), 2 * Params{}.compare_max);
 }
 
 TEST(PrefixChoiceTest, AWorkerThatCameBackEmptyIsWarmedAgainAndServes) {
@@ -137,7 +183,7 @@ TEST(PrefixChoiceTest, AWorkerThatCameBackEmptyIsWarmedAgainAndServes) {
 TEST(PrefixChoiceTest, WhatOtherGatewaysSentPushesHistoriesOutToo) {
   Fleet4 told(1);
   Fleet4 f(2);
-  for (uint32_t w = 1; w < 4; ++w) told.router.DrainWorker(WorkerId(w), true, told.now);
+  told.Only(0);
   for (uint64_t talk = 1; talk <= 7; ++talk) told.Turn(talk, 20'480);  // 147k tokens on 100k
   f.now = told.now;
   for (const Delta& delta : told.router.TakeDeltas()) f.router.Merge(delta, f.now);
@@ -159,6 +205,35 @@ TEST(PrefixChoiceTest, AmongEqualsTheOneThatComputedLeastOfLateIsChosen) {
     ++computed[d.worker];
   }
   for (uint32_t w = 0; w < 4; ++w) EXPECT_NEAR(computed[WorkerId(w)], 10, 1);
+}
+
+// Of the work given to worker 0 before, after so many small requests in so much time.
+double LeftOfPastWork(uint64_t requests, double seconds) {
+  Fleet4 f;
+  EXPECT_TRUE(f.router.SetPolicy("cost"));  // it compares all
+  const auto given = [&f] {
+    const auto any = MakePrompt({{1, 64}, {2, 64}});
+    const Decision shown = *f.router.Explain({.identity = any}, f.now);
+    for (const Candidate& c : shown.candidates) {
+      if (c.worker == WorkerId(0)) return c.recent_prefill_s;
+    }
+    return 0.0;
+  };
+  f.Only(0);
+  f.Send(MakePrompt({{3, 64}, {4, 60'000}}));
+  f.All();
+  const double before = given();
+  for (uint64_t i = 0; i < requests; ++i) {
+    f.now += FromSeconds(seconds / static_cast<double>(requests) - Fleet4::kPause);
+    f.Send(MakePrompt({{5, 64}, {6 + i, 64}}));
+  }
+  return given() / before;
+}
+
+TEST(PrefixChoiceTest, WorkGivenOfLateFadesWithTimeButIsNotForgottenByAPause) {
+  EXPECT_NEAR(LeftOfPastWork(100, 120), 0.5, 0.1);
+  EXPECT_LT(LeftOfPastWork(500, 600), 0.1);
+  EXPECT_GT(LeftOfPastWork(10, 36'000), 0.8) << "ten requests in ten hours";
 }
 
 TEST(PrefixChoiceTest, ExplainShowsTheDecisionAndChangesNothing) {
