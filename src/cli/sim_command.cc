@@ -58,7 +58,7 @@ CommonOptions CommonOf(const Options& options) {
           .gateways = matrix.gateways,
           .deltas = matrix.deltas.value_or(sim::Deltas::kOn),
           .gpu = matrix.gpu,
-          .keep_warm = matrix.keep_warm,
+          .params = matrix.params,
           .eviction = matrix.eviction,
           .seed = matrix.seed,
           .seeds = matrix.full ? sim::kFullSeeds : 1,
@@ -123,10 +123,16 @@ Status CheckWorkingSet(const Options& options) {
 
 Status CheckKeepWarm(const Options& options) {
   const bool replays = options.scenario == "agents" || !options.trace.file.empty();
-  if (!options.matrix.keep_warm) return {};
+  if (!options.matrix.params.keep_warm) return {};
   if (replays || options.scenario == "seed" || options.plan.wanted) return {};
   return Fail(Code::kInvalidArgument,
               "--keep-warm is for --scenario seed, --scenario agents, --trace and --plan");
+}
+
+Status CheckSpareMark(const Options& options) {
+  const bool given = options.matrix.params.spare_mark != routing::Params{}.spare_mark;
+  if (!given || options.scenario != "demo" || options.plan.wanted) return {};
+  return Fail(Code::kInvalidArgument, "--spare-mark is for all but --scenario demo");
 }
 
 Exit Run(Options& options) {
@@ -137,8 +143,9 @@ Exit Run(Options& options) {
   if (const auto read = ReadDeltas(options); !read) return Report(read.error());
   if (const auto check = CheckWorkingSet(options); !check) return Report(check.error());
   if (const auto check = CheckKeepWarm(options); !check) return Report(check.error());
+  if (const auto check = CheckSpareMark(options); !check) return Report(check.error());
   if (options.plan.wanted) {
-    options.plan.demand.keep_warm = options.matrix.keep_warm;
+    options.plan.demand.params = options.matrix.params;
     return RunPlan(options.plan, CommonOf(options), options.json);
   }
   if (options.trace.describe) return DescribeOnly(options.trace);
@@ -180,8 +187,12 @@ void AddOptions(CLI::App& command, Options& o) {
                      "Turns until a place in the working set is yielded; 0: never");
   command.add_flag("--session-ids", o.session_ids,
                    "Admission knows conversations by their clients' word, not by prefix");
-  command.add_flag("--keep-warm", m.keep_warm,
+  command.add_flag("--keep-warm", m.params.keep_warm,
                    "Gateways refresh prefixes at home before the engines evict them");
+  command
+      .add_option("--spare-mark", m.params.spare_mark,
+                  "prefix: assigned share of memory up to which prefixes get spare homes")
+      ->check(CLI::Range(0.0, 1.0));
   command.add_option("--tails", o.tails, "Prompts' ends stay in the engines' LRU caches: on, off")
       ->check(CLI::IsMember({"on", "off"}));
   command
@@ -233,7 +244,7 @@ void AddSim(CLI::App& app, Exit& exit) {
       "--model 8b-bf16 --slo-ttft 1s\n"
       "  hidane sim --trace conversation_trace.jsonl.gz --replicas 8 64 --kv-tokens 500000\n"
       "  hidane sim --scenario agents --phase 85 120\n"
-      "  hidane sim --scenario storm");
+      "  hidane sim --scenario storm --policy prefix --guard cancel --spare-mark 0");
   command->callback([options, &exit] { exit = Run(*options); });
 }
 

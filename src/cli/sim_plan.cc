@@ -116,8 +116,8 @@ std::string Question(const Plan& plan) {
       "{} tenants{}, {} static + {} own tokens, {} out, {} requests/s on {}{}; TTFT p99 <= {} s, "
       "seed {}\n",
       d.tenants, d.zipf_s > 0 ? fmt::format(" (Zipf {})", d.zipf_s) : "", d.static_tokens,
-      d.own_tokens, d.output_tokens, d.rate_per_s, plan.gpu.name, d.keep_warm ? ", kept warm" : "",
-      Seconds(d.slo_ttft), plan.seed);
+      d.own_tokens, d.output_tokens, d.rate_per_s, plan.gpu.name,
+      d.params.keep_warm ? ", kept warm" : "", Seconds(d.slo_ttft), plan.seed);
 }
 
 void AppendTrial(std::string_view key, const std::optional<sim::PlanTrial>& trial, const Plan& plan,
@@ -143,7 +143,7 @@ std::string Json(const std::vector<sim::PlanRow>& rows, const Plan& plan, const 
   w.Field("tenants", d.tenants).Field("zipf", d.zipf_s).Field("static_tokens", d.static_tokens);
   w.Field("own_tokens", d.own_tokens).Field("output_tokens", d.output_tokens);
   w.Field("rate_per_s", d.rate_per_s).Field("slo_ttft_s", Seconds(d.slo_ttft));
-  w.Field("gpu", plan.gpu.name).Field("keep_warm", d.keep_warm ? "on" : "off");
+  w.Field("gpu", plan.gpu.name).Field("keep_warm", d.params.keep_warm ? "on" : "off");
   w.Field("replicas_tried", plan.most).EndObject();
   w.Key("rows").BeginArray();
   for (const sim::PlanRow& row : rows) {

@@ -43,6 +43,7 @@ Result<std::vector<SimCell>> StormCells(const SimStormOptions& options,
   sim::StormRun run;
   run.gpu = common.gpu;
   run.deltas = common.deltas;
+  run.params = common.params;
   std::vector<SimCell> cells;
   for (const std::string& fleet : OrOne(fleets, run.fleet.name)) {
     HIDANE_TRY(run.fleet, sim::ParseSeedFleet(fleet));

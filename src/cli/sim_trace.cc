@@ -87,7 +87,7 @@ std::vector<sim::ReplayRun> EachSeed(sim::ReplayRun run, const CommonOptions& co
   run.gpu = common.gpu;
   run.deltas = common.deltas;
   run.session_ids = common.session_ids;
-  run.keep_warm = common.keep_warm;
+  run.params = common.params;
   run.eviction = common.eviction;
   std::vector<sim::ReplayRun> runs(common.seeds, run);
   for (uint32_t i = 0; i < common.seeds; ++i) runs[i].replay.seed = common.seed + i;

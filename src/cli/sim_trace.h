@@ -34,7 +34,7 @@ struct CommonOptions {
   std::vector<uint32_t> gateways;
   sim::Deltas deltas = sim::Deltas::kOn;
   std::string gpu;
-  bool keep_warm = false;                            ///< routing::Params::keep_warm
+  routing::Params params;                            ///< of the gateways
   sched::Eviction eviction = sched::Eviction::kLru;  ///< of the engines
   uint64_t seed = 1;
   uint32_t seeds = 1;

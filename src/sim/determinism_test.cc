@@ -21,7 +21,7 @@ std::string Rows(const std::string& policy, bool keep_warm = false) {
       run.policy = policy;
       run.gateways = 2;
       run.deltas = Deltas::kLate;
-      run.keep_warm = keep_warm;
+      run.params.keep_warm = keep_warm;
       run.requests = 60;
       Setup setup = *SeedSetup(run);
       setup.plan.losses.push_back({.worker = 1, .at = FromSeconds(10), .down = FromSeconds(5)});

@@ -16,15 +16,14 @@ constexpr Deltas kAllDeltas[] = {Deltas::kOn, Deltas::kLate, Deltas::kOff};
 /// Collects cells: each call adds one for each policy it names that is wanted.
 class Builder {
  public:
-  explicit Builder(const MatrixOptions& options)
-      : options_(options), keep_warm_(options.keep_warm) {}
+  explicit Builder(const MatrixOptions& options) : options_(options), params_(options.params) {}
 
   Status Add(std::string_view fleet, SeedPhase phase, std::span<const std::string_view> policies,
              uint32_t gateways = 1, Deltas deltas = Deltas::kOn) {
     SeedRun run;
     run.phase = phase;
     run.gpu = options_.gpu;
-    run.keep_warm = keep_warm_;
+    run.params = params_;
     run.cache_tails = options_.cache_tails;
     run.eviction = options_.eviction;
     run.gateways = gateways;
@@ -51,9 +50,9 @@ class Builder {
   }
   /// As `prefix` alone, where the gateways keep prefixes warm.
   Status AddKeptWarm(std::string_view fleet, uint32_t gateways) {
-    keep_warm_ = true;
+    params_.keep_warm = true;
     const Status added = Add(fleet, SeedPhase::kSustained, {"prefix"}, gateways);
-    keep_warm_ = options_.keep_warm;
+    params_ = options_.params;
     return added;
   }
   std::vector<Cell> Take() { return std::move(cells_); }
@@ -65,7 +64,7 @@ class Builder {
   }
 
   const MatrixOptions& options_;
-  bool keep_warm_;
+  routing::Params params_;
   std::vector<Cell> cells_;
 };
 

@@ -15,8 +15,8 @@ struct MatrixOptions {
   std::vector<uint32_t> gateways{};
   std::optional<Deltas> deltas{};
   std::string gpu = "8b-bf16-h100";
-  bool keep_warm = false;   ///< routing::Params::keep_warm
-  bool cache_tails = true;  ///< EngineOptions::cache_tails
+  routing::Params params{};  ///< of the gateways
+  bool cache_tails = true;   ///< EngineOptions::cache_tails
   sched::Eviction eviction = sched::Eviction::kLru;
   bool full = false;      ///< all policies x fleets x phases, larger, with kFullSeeds seeds
   uint64_t requests = 0;  ///< counted ones of a closed loop; 0: the matrix's own

@@ -73,7 +73,7 @@ Result<PlanTrial> TryReplicas(const PlanDemand& demand, const GpuSetup& gpu,
   Setup setup;
   setup.engines.assign(replicas, {.gpu = gpu});
   setup.policy = policy;
-  setup.params.keep_warm = demand.keep_warm;
+  setup.params = demand.params;
   setup.series_step = std::chrono::seconds(1);
   setup.on_second = [&](TimePoint, uint64_t ended) {
     cancelled = !go_on();

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "routing/params.h"
 #include "sim/gpu.h"
 #include "sim/row.h"
 
@@ -20,7 +21,7 @@ struct PlanDemand {
   uint32_t static_tokens = 27'000, own_tokens = 1'000, output_tokens = 120;
   double rate_per_s = 30;  ///< Poisson arrivals
   Duration slo_ttft = std::chrono::seconds(1);
-  bool keep_warm = false;  ///< routing::Params::keep_warm, which only the policy prefix heeds
+  routing::Params params{};  ///< of the gateways
 };
 /// kInvalidArgument where a request would not fit a replica's KV memory.
 Status Check(const PlanDemand& demand, const GpuSetup& gpu);

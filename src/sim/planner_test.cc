@@ -162,7 +162,7 @@ TEST(TryReplicas, KeptWarmPrefixesAreComputedAnewLess) {
     return *TryReplicas(demand, *FindGpuSetup("8b-bf16-h100"), "prefix", 4, 1, [] { return true; });
   };
   const PlanTrial without = run();
-  demand.keep_warm = true;
+  demand.params.keep_warm = true;
   const PlanTrial with = run();
   EXPECT_EQ(without.row.keep_warm, "off");
   EXPECT_EQ(with.row.keep_warm, "on");

@@ -48,7 +48,7 @@ Result<Setup> ReplaySetup(const ReplayRun& run) {
   setup.policy = run.policy;
   setup.gateways = run.gateways;
   setup.deltas = run.deltas;
-  setup.params.keep_warm = run.keep_warm;
+  setup.params = run.params;
   setup.working_set = run.working_set;
   setup.session_ids = run.session_ids;
   if (run.churn_every > Duration{}) setup.plan.churn = {.every = run.churn_every, .down = kDown};

@@ -23,7 +23,7 @@ struct ReplayRun {
   uint32_t gateways = 1;
   Deltas deltas = Deltas::kOn;
   std::optional<admission::Params> working_set;
-  bool keep_warm = false;  ///< routing::Params::keep_warm
+  routing::Params params{};  ///< of the gateways
   sched::Eviction eviction = sched::Eviction::kLru;
   bool session_ids = false;  ///< Setup
   bool sdk_clients = false;  ///< they give up after 5 s and retry

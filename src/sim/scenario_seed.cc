@@ -171,7 +171,7 @@ Result<Setup> SeedSetup(const SeedRun& run) {
   setup.policy = run.policy;
   setup.gateways = run.gateways;
   setup.deltas = run.deltas;
-  setup.params.keep_warm = run.keep_warm;
+  setup.params = run.params;
   if (run.phase == SeedPhase::kReplicaLoss) {
     setup.plan.losses.push_back({.worker = 0, .at = kChangeAt, .down = kDown});
   }

@@ -46,8 +46,8 @@ struct SeedRun {
   std::string gpu = "8b-bf16-h100";  ///< of a replica, or a mix: FindGpuSetups
   uint32_t gateways = 1;
   Deltas deltas = Deltas::kOn;
-  bool keep_warm = false;   ///< routing::Params::keep_warm
-  bool cache_tails = true;  ///< EngineOptions::cache_tails
+  routing::Params params{};  ///< of the gateways
+  bool cache_tails = true;   ///< EngineOptions::cache_tails
   sched::Eviction eviction = sched::Eviction::kLru;
   uint64_t requests = 1'800;  ///< counted ones of a closed loop; 1,200 before them warm up
   uint64_t seed = 1;

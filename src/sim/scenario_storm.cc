@@ -92,6 +92,7 @@ Result<Setup> StormSetup(const StormRun& run) {
   setup.policy = run.policy;
   setup.gateways = run.gateways;
   setup.deltas = run.deltas;
+  setup.params = run.params;
   setup.working_set = run.working_set;
   setup.on_leave = OnLeaveOf(run.guard);
   return setup;

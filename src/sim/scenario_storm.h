@@ -33,6 +33,7 @@ struct StormRun {
   std::string gpu = "8b-bf16-h100";  ///< of a replica, or a mix: FindGpuSetups
   uint32_t gateways = 1;
   Deltas deltas = Deltas::kOn;
+  routing::Params params{};  ///< of the gateways
   std::optional<admission::Params> working_set{};
   /// Requests a second that a replica can serve, measured: docs/simulator.md.
   double capacity_per_replica = 4;

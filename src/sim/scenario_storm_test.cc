@@ -7,8 +7,9 @@
 namespace hidane::sim {
 namespace {
 
-Row Storm(StormGuard guard) {
+Row Storm(StormGuard guard, const routing::Params& params = {}) {
   StormRun run;
+  run.params = params;
   run.fleet = *ParseSeedFleet("2x10");
   run.guard = guard;
   return SimulateStorm(run, *StormSetup(run))->row;
@@ -35,6 +36,14 @@ TEST(Storm, RetriesThatFindTheirRunsAreSentLessOften) {
   const Row cancel = Storm(StormGuard::kCancel);
   EXPECT_LT(attach.sends_per_request, cancel.sends_per_request);
   EXPECT_LE(attach.recovery_s, 30);
+}
+
+TEST(Storm, SpareHomesTakeMemoryThatAStormWants) {
+  const Row with = Storm(StormGuard::kCancel, {.spare_mark = 0.7});
+  const Row without = Storm(StormGuard::kCancel, {.spare_mark = 0});
+  EXPECT_GT(with.mean_homes, 1.5);
+  EXPECT_LT(without.mean_homes, 1.2);
+  EXPECT_GT(without.surge_rps, 1.3 * with.surge_rps);
 }
 
 TEST(Storm, NamesAnUnknownGuard) {
