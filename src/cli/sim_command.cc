@@ -81,10 +81,7 @@ Result<std::vector<SimCell>> CellsOf(const Options& options) {
   if (options.scenario == "storm") {
     return StormCells(options.storm, options.matrix.fleets, CommonOf(options));
   }
-  if (options.scenario == "demo") {
-    const auto& m = options.matrix;
-    return DemoCells(options.demo, m.policies, m.requests, m.seed);
-  }
+  if (options.scenario == "demo") return DemoCells(options.demo, CommonOf(options));
   HIDANE_TRY(const std::vector<sim::Cell> cells, sim::SeedMatrix(options.matrix));
   return JobsOf(cells);
 }
@@ -129,12 +126,6 @@ Status CheckKeepWarm(const Options& options) {
               "--keep-warm is for --scenario seed, --scenario agents, --trace and --plan");
 }
 
-Status CheckSpareMark(const Options& options) {
-  const bool given = options.matrix.params.spare_mark != routing::Params{}.spare_mark;
-  if (!given || options.scenario != "demo" || options.plan.wanted) return {};
-  return Fail(Code::kInvalidArgument, "--spare-mark is for all but --scenario demo");
-}
-
 Exit Run(Options& options) {
   BlockStopSignals();
   options.matrix.cache_tails = options.tails == "on";
@@ -143,7 +134,6 @@ Exit Run(Options& options) {
   if (const auto read = ReadDeltas(options); !read) return Report(read.error());
   if (const auto check = CheckWorkingSet(options); !check) return Report(check.error());
   if (const auto check = CheckKeepWarm(options); !check) return Report(check.error());
-  if (const auto check = CheckSpareMark(options); !check) return Report(check.error());
   if (options.plan.wanted) {
     options.plan.demand.params = options.matrix.params;
     return RunPlan(options.plan, CommonOf(options), options.json);

@@ -7,9 +7,7 @@
 
 namespace hidane::cli {
 
-std::vector<SimCell> DemoCells(const SimDemoOptions& options,
-                               const std::vector<std::string>& policies, uint64_t requests,
-                               uint64_t seed) {
+std::vector<SimCell> DemoCells(const SimDemoOptions& options, const CommonOptions& common) {
   const DemoOptions real = DemoOf(options.static_tokens);
   sim::DemoRun run;
   run.cores = options.cores;
@@ -19,16 +17,18 @@ std::vector<SimCell> DemoCells(const SimDemoOptions& options,
   run.own_tokens = load::OwnWords(real.own_tokens);
   run.output_tokens = real.output_tokens;
   run.warmup_rounds = options.warmup_rounds;
-  run.seed = seed;
+  run.params = common.params;
+  run.seed = common.seed;
   run.order_seed = options.order_seed;
   run.kv_tokens = DemoKvTokens(real, run.engines);
-  if (requests > 0) run.requests = requests;
+  if (common.requests > 0) run.requests = common.requests;
   if (options.rates.size() == 3) {
     run.rates = {options.rates[0], options.rates[1], options.rates[2]};
   }
   std::vector<SimCell> cells;
-  for (const std::string& policy :
-       policies.empty() ? std::vector<std::string>{"round_robin", "prefix"} : policies) {
+  for (const std::string& policy : common.policies.empty()
+                                       ? std::vector<std::string>{"round_robin", "prefix"}
+                                       : common.policies) {
     run.policy = policy;
     cells.push_back({{"demo " + policy, [run](const SimWatch& watch) -> Result<sim::Run> {
                         HIDANE_TRY(sim::Setup setup, DemoSetup(run));

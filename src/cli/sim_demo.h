@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "cli/sim_jobs.h"
+#include "cli/sim_trace.h"
 #include "sim/scenario_demo.h"
 
 namespace CLI {
@@ -21,9 +21,8 @@ struct SimDemoOptions {
 };
 void AddSimDemoOptions(CLI::App& command, SimDemoOptions& options);
 
-/// The demo of `hidane up` under each policy; none: the two that it shows. `requests` 0: 187.
-std::vector<SimCell> DemoCells(const SimDemoOptions& options,
-                               const std::vector<std::string>& policies, uint64_t requests,
-                               uint64_t seed);
+/// The demo of `hidane up` under each policy; none: the two that it shows. Of `common` it takes
+/// policies, params, seed and requests (0: 187).
+std::vector<SimCell> DemoCells(const SimDemoOptions& options, const CommonOptions& common);
 
 }  // namespace hidane::cli

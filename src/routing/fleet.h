@@ -23,6 +23,7 @@ struct Pool {
   double output_tokens = 0;          ///< of an answer, smoothed
   HalfLives recent{kRecentSeconds};  ///< by which work given of late fades
 
+  /// A request was routed to one of its workers.
   void OnRouted(TimePoint now) {
     recent.OnRequest(now, kRecentRequests * static_cast<double>(workers.size()));
   }

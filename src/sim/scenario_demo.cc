@@ -127,6 +127,7 @@ Result<Setup> DemoSetup(const DemoRun& run) {
   setup.engines.assign(run.engines, engine);
   setup.shared_cores = run.cores;
   setup.policy = run.policy;
+  setup.params = run.params;
   return setup;
 }
 

@@ -31,6 +31,7 @@ struct DemoRun {
   uint32_t warmup_rounds = 4;  ///< of one uncounted request of each agent
   uint64_t requests = 187;     ///< counted
   std::string policy = "prefix";
+  routing::Params params{};  ///< of the gateways
   uint64_t seed = 1;
   uint64_t order_seed = 1;  ///< of the race between clients: who reaches the gateway first
 };
