@@ -15,7 +15,7 @@ Row Storm(StormGuard guard, const routing::Params& params = {}) {
   return SimulateStorm(run, *StormSetup(run))->row;
 }
 
-constexpr double kCapacity = 2 * StormRun().capacity_per_replica;
+const double kCapacity = 2 * StormRun().capacity_per_replica;
 
 TEST(Storm, APlainProxyNeverComesBack) {
   const Row row = Storm(StormGuard::kNone);
