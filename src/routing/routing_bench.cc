@@ -125,21 +125,35 @@ void BenchBody(size_t rounds, std::vector<Row>& rows) {
   add(chain, "chain");
 }
 
+enum class Asks {
+  kOnce,        // a prompt of its own behind the prefix
+  kFirstSight,  // with a prefix of its own too, once the clock runs
+  kSettles,     // the second turn of a conversation that no gateway saw before
+  kTurns        // conversations go on for 16 turns
+};
 struct Scenario {
   const char* name;
-  uint32_t static_tokens;  // below the short bound every worker is a home
-  uint64_t tenants_per_worker;
-  bool first_sight = false;  // every timed request brings a prefix of its own
+  uint32_t static_tokens;      // below the short bound every worker is a home
+  double prefixes_per_worker;  // 0: one for all
+  Asks asks;
 };
-constexpr Scenario kScenarios[] = {{"decide_home", 27'008, 1},
-                                   {"decide_short_k1", 320, 4},
-                                   {"decide_first_sight", 2'048, 4, true}};
+constexpr Scenario kScenarios[] = {{"decide_home", 27'008, 1, Asks::kOnce},
+                                   {"decide_universal", 27'008, 0, Asks::kOnce},
+                                   {"decide_short_k1", 320, 4, Asks::kOnce},
+                                   {"decide_first_sight", 2'048, 4, Asks::kFirstSight},
+                                   {"decide_turn", 27'008, 1, Asks::kTurns},
+                                   {"decide_settle", 27'008, 1, Asks::kSettles},
+                                   {"decide_settle_universal", 27'008, 0, Asks::kSettles}};
 
 // Requests of one scenario against a Router in steady state: everything has grown and evicts.
 class Decisions {
  public:
   Decisions(const Scenario& scenario, uint32_t workers, uint64_t blocks_per_worker)
-      : scenario_(scenario), workers_(workers), tenants_(scenario.tenants_per_worker * workers) {
+      : scenario_(scenario),
+        workers_(workers),
+        tenants_(
+            std::max<uint64_t>(1, static_cast<uint64_t>(scenario.prefixes_per_worker * workers))),
+        turns_(4 * workers) {
     const uint64_t capacity = blocks_per_worker * kTestBlockTokens;
     for (uint32_t w = 0; w < workers; ++w) router_.PutWorker(TestWorker(w, capacity), now_);
     // Filled twice over before the clock runs.
@@ -154,7 +168,8 @@ class Decisions {
   Row Time(size_t requests) {
     Samples samples;
     for (size_t i = 0; i < requests; ++i) {
-      const uint64_t tenant = scenario_.first_sight ? tenants_ + sent_ : rng_.Below(tenants_);
+      const bool first_sight = scenario_.asks == Asks::kFirstSight;
+      const uint64_t tenant = first_sight ? tenants_ + sent_ : rng_.Below(tenants_);
       ++sent_;
       const prompt::Identity identity = Prompt(tenant);
       std::optional<Decision> decision;
@@ -183,7 +198,20 @@ class Decisions {
 
  private:
   prompt::Identity Prompt(uint64_t tenant) {
-    return MakePrompt({{Mix64(tenant), scenario_.static_tokens}, {rng_.Next(), 512}});
+    if (scenario_.asks == Asks::kTurns) return Turn();
+    std::vector<TestPart> parts = {{Mix64(tenant), scenario_.static_tokens}, {rng_.Next(), 512}};
+    if (scenario_.asks == Asks::kSettles) parts.push_back({rng_.Next(), 512});
+    return MakePrompt(parts);
+  }
+  // The next one of some conversation, or the first of its successor.
+  prompt::Identity Turn() {
+    constexpr uint32_t kTurns = 16;
+    const uint64_t talk = rng_.Below(turns_.size());
+    const uint32_t turn = turns_[talk]++;
+    const uint64_t seed = Mix64(talk + turn / kTurns * turns_.size());
+    std::vector<TestPart> parts = {{Mix64(talk % tenants_), scenario_.static_tokens}, {seed, 512}};
+    for (uint32_t i = 1; i <= turn % kTurns; ++i) parts.push_back({seed + i, 512});
+    return MakePrompt(parts);
   }
   // Answered in no time, which teaches no rates: the fleet stays as it was set up.
   void Settle(const Decision& decision) {
@@ -194,6 +222,7 @@ class Decisions {
   Scenario scenario_;
   size_t workers_;
   uint64_t tenants_;
+  std::vector<uint32_t> turns_;  // of each conversation
   Router router_;
   TimePoint now_ = At(1);
   Rng rng_{kSeed};
@@ -211,7 +240,7 @@ void BenchDecisions(uint32_t workers, uint64_t blocks_per_worker, size_t request
   std::vector<Row> best(cases.size());
   for (size_t turn = 0; turn < kTurns; ++turn) {
     for (size_t i = 0; i < cases.size(); ++i) {
-      const size_t share = kScenarios[i].first_sight ? 10 : 1;
+      const size_t share = kScenarios[i].asks == Asks::kFirstSight ? 10 : 1;
       Row row = cases[i].Time(requests / kTurns / share);
       if (turn == 0 || row.p50_ns < best[i].p50_ns) best[i] = std::move(row);
     }
@@ -257,10 +286,10 @@ void BenchIndex(size_t prompts, std::vector<Row>& rows) {
 }
 
 void Print(const std::vector<Row>& rows) {
-  fmt::print("{:<18} {:>7} {:>9} {:>10} {:>10} {:>12} {:>7} {:>8}\n", "case", "workers", "blocks",
+  fmt::print("{:<24} {:>7} {:>9} {:>10} {:>10} {:>12} {:>7} {:>8}\n", "case", "workers", "blocks",
              "p50 us", "p99 us", "ops/s", "GB/s", "B/entry");
   for (const Row& r : rows) {
-    fmt::print("{:<18} {:>7} {:>9} {:>10.2f} {:>10.2f} {:>12.0f} {:>7.2f} {:>8.1f}\n", r.name,
+    fmt::print("{:<24} {:>7} {:>9} {:>10.2f} {:>10.2f} {:>12.0f} {:>7.2f} {:>8.1f}\n", r.name,
                r.workers, r.blocks, r.p50_ns / 1e3, r.p99_ns / 1e3, r.ops_per_s,
                r.bytes_per_s / 1e9, r.bytes_per_entry);
   }
