@@ -38,6 +38,7 @@ void Accounts::Remove(WorkerId id) {
 
 void Accounts::Reindex() {
   by_key_.clear();
+  firsts_fills_.resize(accounts_.size());
   fills_.resize(accounts_.size());
   for (const Account& account : accounts_) Refill(account);
   for (uint32_t at = 0; at < accounts_.size(); ++at) by_key_.emplace(accounts_[at].member.key, at);
@@ -52,7 +53,9 @@ void Accounts::Assign(Account& account, const Assigned& more) {
 
 void Accounts::Refill(const Account& account) {
   const auto capacity = static_cast<double>(std::max<uint64_t>(account.member.capacity_tokens, 1));
-  fills_[IndexOf(account)] = static_cast<double>(account.firsts()) / capacity;
+  firsts_fills_[IndexOf(account)] = static_cast<double>(account.firsts()) / capacity;
+  fills_[IndexOf(account)] = Fill(account);
+  capacity_max_ = std::max(capacity_max_, account.member.capacity_tokens);
 }
 
 const Account* Accounts::Find(WorkerId id) const {
@@ -85,11 +88,6 @@ uint64_t Accounts::Limit(const Member& member) const {
 uint64_t Accounts::Assignable(const Account& account) {
   const Member& m = account.member;
   return m.capacity_tokens - std::min(m.capacity_tokens, m.reserve_tokens);
-}
-
-double Accounts::Fill(const Account& account, uint64_t tokens) {
-  return static_cast<double>(account.assigned() + tokens) /
-         static_cast<double>(std::max<uint64_t>(account.member.capacity_tokens, 1));
 }
 
 namespace {

@@ -70,48 +70,49 @@ class Accounts {
   /// What running requests leave of the whole memory.
   static uint64_t Assignable(const Account& account);
   /// Share of the memory that would be assigned with `tokens` more.
-  static double Fill(const Account& account, uint64_t tokens = 0);
+  static double Fill(const Account& account, uint64_t tokens = 0) {
+    const uint64_t capacity = std::max<uint64_t>(account.member.capacity_tokens, 1);
+    return static_cast<double>(account.assigned() + tokens) / static_cast<double>(capacity);
+  }
   static bool HasRoom(const Account& account, uint64_t tokens) {
     return account.member.takes_new && account.assigned() + tokens <= account.limit;
   }
   /// Share of the memory that is assigned, less what can make way.
-  double FirstsFill(const Account& account) const { return fills_[IndexOf(account)]; }
+  double FirstsFill(const Account& account) const { return firsts_fills_[IndexOf(account)]; }
   /// Of the accounts that `may(account)`, those for which that share is least: all alike, the
   /// first `most` by id. O(workers), but nearly all of them cost one comparison.
   template <class May>
   std::vector<const Account*> LeastFirsts(size_t most, May&& may) const {
     std::vector<const Account*> best;
     double least = std::numeric_limits<double>::infinity();
-    for (size_t i = 0; i < fills_.size(); ++i) {
-      if (fills_[i] > least || (fills_[i] == least && best.size() == most)) continue;
+    for (size_t i = 0; i < firsts_fills_.size(); ++i) {
+      if (firsts_fills_[i] > least || (firsts_fills_[i] == least && best.size() == most)) continue;
       if (!may(accounts_[i])) continue;
-      if (fills_[i] < least) best.clear();
-      least = fills_[i];
+      if (firsts_fills_[i] < least) best.clear();
+      least = firsts_fills_[i];
       best.push_back(&accounts_[i]);
     }
     return best;
   }
   using Filled = std::vector<std::pair<double, const Account*>>;  ///< with the share filled
-  /// Of the accounts with room for `need(account)` tokens more, up to `most` that would be least
-  /// filled with them, in that order; ties by id. O(workers).
-  template <class Need>
-  Filled Roomiest(size_t most, Need&& need) const {
-    return LeastFilled(most, need, HasRoom);
-  }
-  /// The same of the accounts that `may(account, tokens)` take them.
-  template <class Need, class May>
-  Filled LeastFilled(size_t most, Need&& need, May&& may) const {
+  /// Of the accounts that `may(account, tokens)` take `tokens` more up to `most` that would be
+  /// least filled with them, in that order; ties by id. O(workers), but of a thousand most cost
+  /// one comparison.
+  template <class May>
+  Filled LeastFilled(size_t most, uint64_t tokens, May&& may) const {
     Filled best;
     best.reserve(most + 1);
-    for (const Account& a : accounts_) {
-      const uint64_t tokens = need(a);
-      const double fill = Fill(a, tokens);
-      if (best.size() == most && fill >= best.back().first) continue;
-      if (!may(a, tokens)) continue;
+    const double more = static_cast<double>(tokens) / static_cast<double>(capacity_max_);
+    for (size_t i = 0; i < accounts_.size(); ++i) {
+      const bool full = best.size() == most;
+      if (full && fills_[i] + more >= best.back().first) continue;
+      const double fill = Fill(accounts_[i], tokens);
+      if (full && fill >= best.back().first) continue;
+      if (!may(accounts_[i], tokens)) continue;
       const auto at =
           std::ranges::upper_bound(best, fill, {}, [](const auto& b) { return b.first; });
-      best.insert(at, {fill, &a});
-      if (best.size() > most) best.pop_back();
+      best.insert(at, {fill, &accounts_[i]});
+      if (full) best.pop_back();
     }
     return best;
   }
@@ -126,7 +127,10 @@ class Accounts {
 
   double fill_;
   std::vector<Account> accounts_;
-  std::vector<double> fills_;  // FirstsFill of each: a pass over them stays in the first cache
+  // FirstsFill and Fill of each: a pass over them stays in the first cache.
+  std::vector<double> firsts_fills_;
+  std::vector<double> fills_;
+  uint64_t capacity_max_ = 1;  // of all that there ever were
   boost::unordered_flat_map<uint64_t, uint32_t> by_key_;
 };
 

@@ -81,6 +81,11 @@ std::span<const WorkerId> PlacementTable::Homes(uint64_t k1) const {
   return prefix == nullptr ? std::span<const WorkerId>() : prefix->homes;
 }
 
+bool PlacementTable::IsHome(uint64_t k1, const Member& member) const {
+  const Prefix* const prefix = prefixes_.Find(k1);
+  return prefix != nullptr && IsHome(*prefix, member);
+}
+
 uint32_t PlacementTable::Tokens(uint64_t k1) const {
   const Prefix* const prefix = prefixes_.Find(k1);
   return prefix == nullptr ? 0 : prefix->tokens;
@@ -88,9 +93,9 @@ uint32_t PlacementTable::Tokens(uint64_t k1) const {
 
 const WorkerId* PlacementTable::ColdHome(uint64_t k1) const {
   const Prefix* const prefix = prefixes_.Find(k1);
-  if (prefix == nullptr) return nullptr;
+  if (prefix == nullptr || prefix->cold == 0) return nullptr;
   for (const Claim& claim : prefix->others) {
-    if (claim.cache != Cache::kCold || !claim.lives) continue;
+    if (claim.cache != Cache::kCold || LivingClaim(*prefix, claim.worker) != &claim) continue;
     if (const Account* a = accounts_.FindKey(claim.worker)) return &a->member.id;
   }
   return nullptr;
@@ -230,7 +235,7 @@ void PlacementTable::Serve(uint64_t k1, uint32_t tokens, WorkerId worker, TimePo
   See(k1, tokens, now);
   Prefix& prefix = *prefixes_.Find(k1);
   Account& account = *accounts_.Find(worker);
-  const bool known = std::ranges::find(prefix.homes, worker) != prefix.homes.end();
+  const bool known = IsHome(prefix, account.member);
   if (!known && prefix.homes.empty()) {
     Place(k1, prefix, account.member);
     last_change_ = now;

@@ -46,6 +46,8 @@ class PlacementTable {
   bool Knows(uint64_t k1) const { return prefixes_.Find(k1) != nullptr; }
   /// The first is where the prefix was placed. Empty: it has none yet. Valid until the next write.
   std::span<const WorkerId> Homes(uint64_t k1) const;
+  /// O(log homes).
+  bool IsHome(uint64_t k1, const Member& member) const;
   /// Of the prefix; 0 where it is unknown.
   uint32_t Tokens(uint64_t k1) const;
   /// A home that no request has been sent to yet, so that it is cold; nullptr when all are warm.
@@ -126,6 +128,7 @@ class PlacementTable {
     std::vector<WorkerId> homes;  // follows from claims and members: Sync
     Claim first;
     std::vector<Claim> others;  // by worker; dropped ones too, so that late adds lose
+    uint32_t cold = 0;          // of the homes: given, and not sent a request yet
     LoadShare::Count load;
     TimePoint seen{};
     std::optional<TimePoint> wish_since;  // more homes wanted since
@@ -153,6 +156,10 @@ class PlacementTable {
   static const Claim* LivingClaim(const Prefix& prefix, uint64_t worker);
   static Claim* LivingClaim(Prefix& prefix, uint64_t worker);
   static Claim& ClaimOf(Prefix& prefix, uint64_t worker);
+  /// REQUIRES: `member` has an account.
+  static bool IsHome(const Prefix& prefix, const Member& member) {
+    return LivingClaim(prefix, member.key) != nullptr;
+  }
 
   void Tell(Delta::Kind kind, uint64_t k1, const Prefix& prefix, const Claim& claim);
   void Place(uint64_t k1, Prefix& prefix, const Member& member);

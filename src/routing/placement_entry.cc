@@ -38,6 +38,7 @@ void PlacementTable::Count(const Prefix& prefix, bool add) {
 void PlacementTable::Sync(uint64_t k1, Prefix& prefix) {
   Count(prefix, false);
   prefix.homes.clear();
+  prefix.cold = 0;
   const Account* const first = accounts_.FindKey(prefix.first.worker);
   const bool placed = prefix.first.lives && first != nullptr;
   if (placed) prefix.homes.push_back(first->member.id);
@@ -46,6 +47,7 @@ void PlacementTable::Sync(uint64_t k1, Prefix& prefix) {
     const Account* const account = accounts_.FindKey(claim.worker);
     if (!claim.lives || account == nullptr || (placed && account == first)) continue;
     prefix.homes.push_back(account->member.id);
+    prefix.cold += claim.cache == Cache::kCold;
     const Member& front = accounts_.Find(prefix.homes[heads])->member;
     if (!placed && RanksBefore(k1, account->member, front)) heads = prefix.homes.size() - 1;
   }
@@ -109,6 +111,7 @@ void PlacementTable::Warm(uint64_t k1, Prefix& prefix, const Member& member, Tim
   claim->refreshes = 0;
   if (claim->cache != Cache::kCold && claim->cache != Cache::kEmptied) return;
   if (claim->cache == Cache::kEmptied) claim->stamp = log_.Next();
+  if (claim->cache == Cache::kCold) --prefix.cold;
   claim->cache = Cache::kWarm;
   const bool first = claim == &prefix.first;
   Tell(first ? Delta::Kind::kPlace : Delta::Kind::kAddHome, k1, prefix, *claim);

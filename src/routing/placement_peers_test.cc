@@ -51,6 +51,21 @@ TEST(PlacementPeersTest, ANewHomeIsToldOnceARequestIsServedThere) {
   EXPECT_EQ(told.front().worker, MakeMember(cold.value(), 0).key);
 }
 
+TEST(PlacementPeersTest, AColdHomeThatAnotherMadeTheFirstOneIsWarm) {
+  Table table(Params{});
+  PutWorkers(table, 4, 100'000);
+  See(table, 1, kTokens);
+  for (double at_s = 1; table->ColdHome(1) == nullptr; at_s += 0.1) See(table, 1, kTokens, at_s);
+  const uint64_t worker = MakeMember(table->ColdHome(1)->value(), 0).key;
+  table->Merge({.key = 1,
+                .worker = worker,
+                .stamp = {.epoch = 1'000, .replica = 1},
+                .tokens = kTokens,
+                .kind = Delta::Kind::kPlace},
+               At(100));
+  EXPECT_EQ(table->ColdHome(1), nullptr) << "or all requests would go there for good";
+}
+
 TEST(PlacementPeersTest, AHomeThatAnotherGaveStaysWhileAllFits) {
   Table table(Params{.replica = 2});
   PutWorkers(table, 2, 50'000);

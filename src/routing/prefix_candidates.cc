@@ -1,5 +1,6 @@
 // Whom a PrefixChoice compares, and what is known of each.
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -56,53 +57,109 @@ double PrefixChoice::ToldWait(const WorkerState& worker) const {
   return account == nullptr ? 0 : account->told_s(query_.now);
 }
 
+// In the order given. Workers of a large fleet are in cold memory: all reads begin at once.
+void PrefixChoice::ConsiderEach(const std::vector<WorkerState*>& workers,
+                                std::vector<Candidate>& considered) const {
+  considered.reserve(considered.size() + workers.size());
+  for (const WorkerState* const w : workers) w->Prefetch();
+  for (const WorkerState* const w : workers) w->index.PrefetchRun(query_.prompt);
+  for (const WorkerState* const w : workers) Consider(w, considered);
+}
+
+void PrefixChoice::ConsiderFilled(std::span<const Accounts::Filled::value_type> accounts,
+                                  std::vector<Candidate>& considered) const {
+  std::vector<WorkerState*> workers;
+  workers.reserve(accounts.size());
+  for (const auto& [fill, account] : accounts) {
+    if (WorkerState* const w = FindWorker(workers_, account->member.id)) workers.push_back(w);
+  }
+  ConsiderEach(workers, considered);
+}
+
 void PrefixChoice::ConsiderHomes(std::vector<Candidate>& considered) const {
+  ConsiderEach(compared_, considered);
+  if (!considered.empty() || compared_.size() == homes_.size()) return;
   for (const WorkerId home : homes_) Consider(FindWorker(workers_, home), considered);
 }
 
-bool PrefixChoice::IsHome(WorkerId id) const {
-  return everywhere_ || std::ranges::find(homes_, id) != homes_.end();
+// The homes that are compared: all, or of many some, as the gain of a choice is with the first few
+// (Mitzenmacher 2001).
+void PrefixChoice::DrawHomes() {
+  const bool many = homes_.size() > params_.compare_max;
+  for (size_t i = 0; i < (many ? most_ : homes_.size()); ++i) {
+    const WorkerId home = homes_[many ? Lot(i, homes_.size()) : i];
+    if (WorkerState* const w = FindWorker(workers_, home)) compared_.push_back(w);
+  }
 }
 
-uint64_t PrefixChoice::Needed(const Account& account, uint64_t tokens) const {
-  return tokens + (IsHome(account.member.id) ? 0 : query_.k1_tokens);
+// The i-th place of `n` by lot, anew for each request.
+size_t PrefixChoice::Lot(size_t i, size_t n) const {
+  return Mix64(Mix64(query_.prompt.k2() ^ draw_) + i) % n;
+}
+
+bool PrefixChoice::IsHome(const Member& member) const {
+  if (homes_.size() > params_.compare_max) return table_.IsHome(query_.prompt.k1(), member);
+  return std::ranges::find(homes_, member.id) != homes_.end();
+}
+
+namespace {
+
+bool FillsLess(const Accounts::Filled::value_type& a, const Accounts::Filled::value_type& b) {
+  return std::pair(a.first, a.second->member.id) < std::pair(b.first, b.second->member.id);
+}
+
+}  // namespace
+
+// The homes that `may` take `tokens` more; of many those that would be least filled.
+Accounts::Filled PrefixChoice::LeastFilledHomes(uint64_t tokens, const May& may) const {
+  if (homes_.size() > most_) {
+    const auto is_home = [&](const Account& a, uint64_t t) {
+      return may(a, t) && IsHome(a.member);
+    };
+    return accounts_.LeastFilled(most_, tokens, is_home);
+  }
+  Accounts::Filled homes;
+  for (const WorkerId home : homes_) {
+    const Account* const a = accounts_.Find(home);
+    if (a != nullptr && may(*a, tokens)) homes.emplace_back(Accounts::Fill(*a, tokens), a);
+  }
+  std::ranges::sort(homes, FillsLess);
+  return homes;
+}
+
+// Of `homes` and of the other workers that `may` take the prefix and `tokens` more, those that
+// would be least filled.
+Accounts::Filled PrefixChoice::WithOthers(const Accounts::Filled& homes, uint64_t tokens,
+                                          const May& may) const {
+  if (homes_.size() == accounts_.size()) return homes;
+  Accounts::Filled all = homes;
+  const auto no_home = [&](const Account& a, uint64_t t) { return may(a, t) && !IsHome(a.member); };
+  const uint64_t prefix = everywhere_ ? 0 : query_.k1_tokens;
+  std::ranges::copy(accounts_.LeastFilled(most_, tokens + prefix, no_home),
+                    std::back_inserter(all));
+  std::ranges::sort(all, FillsLess);
+  all.resize(std::min(all.size(), most_));
+  return all;
 }
 
 // Workers with room for `tokens` of history: those that would be filled alike, and the prefix's
 // homes, which need not compute it.
 void PrefixChoice::ConsiderRoomiest(uint64_t tokens, double within,
                                     std::vector<Candidate>& considered) const {
-  const auto need = [&](const Account& a) { return Needed(a, tokens); };
-  ConsiderAlike(accounts_.Roomiest(params_.compare_max, need), within, tokens, considered);
-  for (const WorkerId home : RoomyHomes(tokens)) Consider(FindWorker(workers_, home), considered);
-}
-
-// The prefix's homes with room for `tokens`; the least filled, where there are more than
-// compare_max.
-std::vector<WorkerId> PrefixChoice::RoomyHomes(uint64_t tokens) const {
-  std::vector<WorkerId> homes;
-  for (const WorkerId home : homes_) {
-    const Account* const account = accounts_.Find(home);
-    if (account != nullptr && Accounts::HasRoom(*account, tokens)) homes.push_back(home);
-  }
-  if (homes.size() <= params_.compare_max) return homes;
-  const auto fill = [this](WorkerId id) {
-    return std::pair(Accounts::Fill(*accounts_.Find(id)), id);
-  };
-  std::ranges::partial_sort(homes, homes.begin() + params_.compare_max, {}, fill);
-  homes.resize(params_.compare_max);
-  return homes;
+  const Accounts::Filled homes = LeastFilledHomes(tokens, Accounts::HasRoom);
+  ConsiderAlike(WithOthers(homes, tokens, Accounts::HasRoom), within, tokens, considered);
+  ConsiderFilled(homes, considered);
 }
 
 // The least filled, and those within a share `within` of `tokens` of it.
 void PrefixChoice::ConsiderAlike(const Accounts::Filled& accounts, double within, uint64_t tokens,
                                  std::vector<Candidate>& considered) const {
-  for (const auto& [fill, account] : accounts) {
-    const double slack =
-        within * static_cast<double>(tokens) / static_cast<double>(account->member.capacity_tokens);
-    if (fill > accounts.front().first + slack) break;
-    Consider(FindWorker(workers_, account->member.id), considered);
-  }
+  const auto alike = [&](const Accounts::Filled::value_type& filled) {
+    const auto capacity = static_cast<double>(filled.second->member.capacity_tokens);
+    const double slack = within * static_cast<double>(tokens) / capacity;
+    return filled.first <= accounts.front().first + slack;
+  };
+  ConsiderFilled({accounts.begin(), std::ranges::find_if_not(accounts, alike)}, considered);
 }
 
 double StaleSeconds(const JointCaches& caches, const WorkerState& worker, TimePoint now) {
@@ -110,15 +167,14 @@ double StaleSeconds(const JointCaches& caches, const WorkerState& worker, TimePo
   return next ? Seconds(now - *next) : std::numeric_limits<double>::infinity();
 }
 
-// Of the workers that may take it the least filled, up to compare_max.
+// Of the workers that may take it the least filled.
 std::vector<WorkerState*> PrefixChoice::Usable() const {
-  const auto need = [](const Account&) { return uint64_t{0}; };
   const auto may = [this](const Account& a, uint64_t) {
     const WorkerState* const w = FindWorker(workers_, a.member.id);
     return a.member.takes_new && w != nullptr && query_.MayTake(*w);
   };
   std::vector<WorkerState*> usable;
-  for (const auto& [fill, account] : accounts_.LeastFilled(params_.compare_max, need, may)) {
+  for (const auto& [fill, account] : accounts_.LeastFilled(params_.compare_max, 0, may)) {
     usable.push_back(FindWorker(workers_, account->member.id));
   }
   return usable;
@@ -155,28 +211,23 @@ WorkerState* PrefixChoice::Stalest(const WorkerState* stays) const {
 
 // Workers beside the homes.
 void PrefixChoice::ConsiderOthers(std::vector<Candidate>& considered) const {
-  if (everywhere_) return ConsiderLots(considered);
+  if (everywhere_) return ConsiderAny(considered);
+  if (homes_.size() == workers_.size()) return;
   if (!table_.CrowdsHomes(query_.prompt.k1())) return ConsiderSpare(considered);
   // Room or not: what a copy pushes out is asked for less than what it relieves.
   for (const WorkerState* const w : Usable()) Consider(w, considered);
 }
 
-// Where every worker is a home: all from a place of the conversation's own, so that ties spread, or
-// some drawn by lot, half as many: the gain of a choice is with the first few (Mitzenmacher 2001),
-// and each is read from cold memory.
-void PrefixChoice::ConsiderLots(std::vector<Candidate>& considered) const {
+// Where every worker is a home: all from a place of the conversation's own, so that ties spread,
+// or some drawn by lot.
+void PrefixChoice::ConsiderAny(std::vector<Candidate>& considered) const {
   const size_t n = workers_.size();
-  const uint64_t k2 = query_.prompt.k2();
-  const uint64_t draw = Mix64(k2 ^ draw_);
-  std::vector<const WorkerState*> lots;
-  const bool all = n <= params_.compare_max;
-  for (size_t i = 0; i < (all ? n : std::max(1u, params_.compare_max / 2)); ++i) {
-    lots.push_back(workers_[all ? (k2 + i) % n : Mix64(draw + i) % n]);
+  const bool many = n > params_.compare_max;
+  std::vector<WorkerState*> any;
+  for (size_t i = 0; i < (many ? most_ : n); ++i) {
+    any.push_back(workers_[many ? Lot(i, n) : (query_.prompt.k2() + i) % n]);
   }
-  considered.reserve(considered.size() + lots.size());
-  for (const WorkerState* const w : lots) w->Prefetch();
-  for (const WorkerState* const w : lots) w->index.PrefetchRun(query_.prompt);
-  for (const WorkerState* const w : lots) Consider(w, considered);
+  ConsiderEach(any, considered);
 }
 
 // Those that have memory to spare, once this gateway's own queues at the homes are longer than
@@ -188,9 +239,7 @@ void PrefixChoice::ConsiderSpare(std::vector<Candidate>& considered) const {
     return FindWorker(workers_, c.worker)->ledger.wait_s(query_.now) > 2 * recompute_s;
   });
   if (!queued) return;
-  const auto spare =
-      accounts_.Roomiest(params_.compare_max, [&](const Account& a) { return Needed(a, 0); });
-  for (const auto& [fill, account] : spare) {
+  for (const auto& [fill, account] : WithOthers({}, 0, Accounts::HasRoom)) {
     if (fill > params_.spare_mark) break;
     Consider(FindWorker(workers_, account->member.id), considered);
   }

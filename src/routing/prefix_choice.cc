@@ -40,9 +40,13 @@ PrefixChoice::PrefixChoice(const Params& params, const Accounts& accounts,
       query_(query),
       workers_(workers),
       draw_(draw),
+      most_(workers.size() <= params.compare_max ? params.compare_max
+                                                 : std::max(1u, params.compare_max / 2)),
       talk_(talks.Find(query.prompt.k2())),
       everywhere_(LivesEverywhere(query, *workers.front(), table, params)) {
-  if (!everywhere_) homes_ = table.Homes(query.prompt.k1());
+  if (everywhere_) return;
+  homes_ = table.Homes(query.prompt.k1());
+  DrawHomes();
 }
 
 Choice PrefixChoice::Make(std::vector<Candidate>& considered) {
@@ -94,7 +98,7 @@ Choice PrefixChoice::Continue(WorkerState* last, std::vector<Candidate>& conside
   if (query_.has_history()) {
     ConsiderRoomiest(own, 1, considered);
   } else if (everywhere_) {
-    ConsiderLots(considered);
+    ConsiderAny(considered);
   } else {
     ConsiderHomes(considered);
   }
@@ -112,13 +116,12 @@ Choice PrefixChoice::Emptier(const WorkerState& last, std::vector<Candidate>& co
   const Account& here = *accounts_.Find(last.spec.id);
   if (here.assigned() + own - held <= Accounts::Assignable(here)) return {};
   const double stays = Accounts::Fill(here, own - held);
-  const auto need = [&](const Account& a) { return Needed(a, own); };
   const auto may = [&](const Account& a, uint64_t tokens) {
     return a.member.takes_new && a.assigned() + tokens <= Accounts::Assignable(a) &&
            Accounts::Fill(a, tokens) < stays;
   };
   std::vector<Candidate> others;
-  ConsiderAlike(accounts_.LeastFilled(params_.compare_max, need, may), kAlike, own, others);
+  ConsiderAlike(WithOthers(LeastFilledHomes(own, may), own, may), kAlike, own, others);
   considered.insert(considered.end(), others.begin(), others.end());
   return others.empty() ? Choice{} : Choice{Cheapest(Among::kRoom, others).worker, Rule::kBalance};
 }
@@ -156,14 +159,13 @@ WorkerState* PrefixChoice::SecondHome() const {
   if (home == nullptr || !query_.MayTake(*home)) return nullptr;
   const double recompute_s = home->speed.PrefillSeconds(query_.k1_tokens, 0);
   if (!Holds(*home) || home->ledger.wait_s(query_.now) > recompute_s / 2) return nullptr;
-  const auto need = [&](const Account& a) { return Needed(a, 0); };
   const auto may = [&](const Account& a, uint64_t tokens) {
-    if (IsHome(a.member.id) || !a.member.takes_new || a.told_s(query_.now) > 0) return false;
+    if (IsHome(a.member) || !a.member.takes_new || a.told_s(query_.now) > 0) return false;
     const WorkerState* const w = FindWorker(workers_, a.member.id);
     return a.assigned() + tokens <= table_.SpareLimit(a) && query_.MayTake(*w) &&
            w->ledger.unanswered() == 0;
   };
-  const Accounts::Filled best = accounts_.LeastFilled(1, need, may);
+  const Accounts::Filled best = accounts_.LeastFilled(1, query_.k1_tokens, may);
   return best.empty() ? nullptr : FindWorker(workers_, best.front().second->member.id);
 }
 
@@ -171,21 +173,14 @@ WorkerState* PrefixChoice::SecondHome() const {
 // and it would stay idle. Warmed in a quiet moment, where that evicts nothing; caches are mostly
 // full, so that is asked first.
 WorkerState* PrefixChoice::EmptiedHome() const {
-  const auto usable = [this](WorkerId home) {
-    WorkerState* const w = FindWorker(workers_, home);
-    return w != nullptr && query_.MayTake(*w) ? w : nullptr;
-  };
+  if (compared_.size() < 2) return nullptr;
   WorkerState* emptied = nullptr;
-  for (const WorkerId home : homes_) {
-    WorkerState* const w = usable(home);
-    if (w == nullptr || w->ledger.unanswered() > 0) continue;
+  for (WorkerState* const w : compared_) {
+    if (!query_.MayTake(*w) || w->ledger.unanswered() > 0) continue;
     if (w->index.HasRoom(query_.k1_tokens) && !Holds(*w)) emptied = w;
   }
-  const auto warm = [&](WorkerId home) {
-    const WorkerState* const w = usable(home);
-    return w != nullptr && Holds(*w);
-  };
-  return emptied != nullptr && std::ranges::any_of(homes_, warm) ? emptied : nullptr;
+  const auto warm = [this](const WorkerState* w) { return query_.MayTake(*w) && Holds(*w); };
+  return emptied != nullptr && std::ranges::any_of(compared_, warm) ? emptied : nullptr;
 }
 
 // More is promised to its home than fits, and it is gone there: it must be computed wherever it

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "routing/accounts.h"
@@ -59,18 +60,25 @@ class PrefixChoice {
   bool Holds(const WorkerState& worker) const;
   bool StillHolds(const WorkerState& worker) const;
   double ToldWait(const WorkerState& worker) const;
+  void ConsiderEach(const std::vector<WorkerState*>& workers,
+                    std::vector<Candidate>& considered) const;
+  void ConsiderFilled(std::span<const Accounts::Filled::value_type> accounts,
+                      std::vector<Candidate>& considered) const;
   void ConsiderHomes(std::vector<Candidate>& considered) const;
   void ConsiderRoomiest(uint64_t tokens, double within, std::vector<Candidate>& considered) const;
   void ConsiderAlike(const Accounts::Filled& accounts, double within, uint64_t tokens,
                      std::vector<Candidate>& considered) const;
   void ConsiderOthers(std::vector<Candidate>& considered) const;
-  void ConsiderLots(std::vector<Candidate>& considered) const;
+  void ConsiderAny(std::vector<Candidate>& considered) const;
   void ConsiderSpare(std::vector<Candidate>& considered) const;
-  std::vector<WorkerId> RoomyHomes(uint64_t tokens) const;
+  void DrawHomes();
+  size_t Lot(size_t i, size_t n) const;
+  using May = std::function<bool(const Account&, uint64_t tokens)>;
+  Accounts::Filled LeastFilledHomes(uint64_t tokens, const May& may) const;
+  Accounts::Filled WithOthers(const Accounts::Filled& homes, uint64_t tokens, const May& may) const;
   std::vector<WorkerState*> Usable() const;
   WorkerState* Stalest(const WorkerState* stays) const;
-  uint64_t Needed(const Account& account, uint64_t tokens) const;
-  bool IsHome(WorkerId id) const;
+  bool IsHome(const Member& member) const;
   Choice Cheapest(Among among, const std::vector<Candidate>& considered,
                   const WorkerState* stays = nullptr) const;
 
@@ -82,9 +90,11 @@ class PrefixChoice {
   const Query& query_;
   WorkerSpan workers_;
   uint64_t draw_;
+  size_t most_;                      // workers to compare
   const Conversations::Talk* talk_;  // nullptr: the conversation is new
   bool everywhere_;
   std::span<const WorkerId> homes_;
+  std::vector<WorkerState*> compared_;  // of the homes
 };
 
 }  // namespace hidane::routing

@@ -236,6 +236,55 @@ TEST(PrefixChoiceTest, WorkGivenOfLateFadesWithTimeButIsNotForgottenByAPause) {
   EXPECT_GT(LeftOfPastWork(10, 36'000), 0.8) << "ten requests in ten hours";
 }
 
+/// A fleet where prefix 1 is at home everywhere, as another gateway told.
+class Universal {
+ public:
+  static constexpr uint32_t kWorkers = 64;
+
+  Universal() {
+    for (uint32_t w = 0; w < kWorkers; ++w) router.PutWorker(TestWorker(w, 100'000), now);
+    for (uint32_t w = 0; w < kWorkers; ++w) {
+      router.Merge({.pool = Xxh3(""),
+                    .key = Prompt(0).k1(),
+                    .worker = TestWorkerKey(WorkerId(w)),
+                    .stamp = {.epoch = w + 1, .replica = 7},
+                    .tokens = kStatic,
+                    .kind = w == 0 ? Delta::Kind::kPlace : Delta::Kind::kAddHome},
+                   now);
+    }
+    now += FromSeconds(1'000);
+  }
+  static prompt::Identity Prompt(uint64_t own) { return TenantPrompt(1, kStatic, Mix64(own), 64); }
+  Decision Send(uint64_t own) { return *router.Route({.identity = Prompt(own)}, now); }
+
+  Router router{Params{}};
+  TimePoint now = At(1);
+};
+
+TEST(PrefixChoiceTest, OfManyHomesSomeAreComparedAndAllServe) {
+  Universal fleet;
+  std::map<WorkerId, int> sent;
+  for (uint64_t i = 0; i < 4 * Universal::kWorkers; ++i) {
+    const Decision d = fleet.Send(i);
+    EXPECT_LE(d.candidates.size(), 8u) << "each one is a read from cold memory";
+    ++sent[d.worker];
+  }
+  EXPECT_EQ(sent.size(), Universal::kWorkers);
+  for (const auto& [worker, requests] : sent) EXPECT_LE(requests, 6) << "4 on average";
+}
+
+TEST(PrefixChoiceTest, OfManyHomesTheOnlyOneThatTakesRequestsIsFound) {
+  Universal fleet;
+  for (uint32_t w = 0; w < Universal::kWorkers; ++w) {
+    if (w != 37) fleet.router.DrainWorker(WorkerId(w), true, fleet.now);
+  }
+  for (uint64_t i = 0; i < 20; ++i) {
+    const Decision d = fleet.Send(i);
+    EXPECT_EQ(d.worker, WorkerId(37));
+    EXPECT_EQ(d.rule, Rule::kBalance);
+  }
+}
+
 TEST(PrefixChoiceTest, ExplainShowsTheDecisionAndChangesNothing) {
   Fleet4 f;
   for (uint64_t talk = 0; talk < 5; ++talk) f.Turn(talk, 640);

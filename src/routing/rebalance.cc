@@ -56,7 +56,7 @@ Account* PlacementTable::NextHome(const Entry& entry, LimitOf&& limit) {
   Account* best = nullptr;
   for (Account& a : accounts_) {
     if (!a.member.takes_new || a.assigned() + prefix.tokens > limit(a)) continue;
-    if (std::ranges::find(prefix.homes, a.member.id) != prefix.homes.end()) continue;
+    if (IsHome(prefix, a.member)) continue;
     const bool better = best == nullptr || a.load < best->load ||
                         (a.load == best->load && RanksBefore(k1, a.member, best->member));
     if (better) best = &a;
