@@ -172,7 +172,9 @@ class PlacementTable {
   void Rebalance(TimePoint now);
   void ForgetIdle(TimePoint now);
   void DropEmptied(Entry& entry);
+  bool MayDrop(const Entry& entry, const Account& account) const;
   void Shrink(Account& account);
+  void ShrinkAll();
   bool OnlyUsable(const Prefix& prefix, const Member& member) const;
   void GrowByLoad(Entry& entry, TimePoint now);
   void GiveSpare();

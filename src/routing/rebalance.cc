@@ -18,7 +18,7 @@ constexpr double kSettleSeconds = 5;   // without a change of first homes, befor
 void PlacementTable::Rebalance(TimePoint now) {
   ForgetIdle(now);
   ForRecent([this](Entry& entry) { DropEmptied(entry); });
-  for (Account& account : accounts_) Shrink(account);
+  ShrinkAll();
   SumLoads();
   ForRecent([this, now](Entry& entry) { GrowByLoad(entry, now); });
   GiveSpare();
@@ -68,9 +68,11 @@ Account* PlacementTable::NextHome(const Entry& entry, LimitOf&& limit) {
 // worker is over its limit: there the prefix is at home alone from now on.
 void PlacementTable::DropEmptied(Entry& entry) {
   Prefix& prefix = entry.second;
+  const auto is_empty = [](const Claim& claim) { return claim.cache == Cache::kEmptied; };
   if (prefix.homes.size() < 2) return;
-  const auto emptied = [&prefix](const Account& a) {
-    return LivingClaim(prefix, a.member.key)->cache == Cache::kEmptied;
+  if (!is_empty(prefix.first) && std::ranges::none_of(prefix.others, is_empty)) return;  // mostly
+  const auto emptied = [&](const Account& a) {
+    return is_empty(*LivingClaim(prefix, a.member.key));
   };
   const bool short_of_memory = std::ranges::any_of(prefix.homes, [&](WorkerId home) {
     const Account& a = *accounts_.Find(home);
@@ -90,30 +92,52 @@ bool PlacementTable::OnlyUsable(const Prefix& prefix, const Member& member) cons
   });
 }
 
-// Over the limit, extra homes that no load asks for leave at once, the least valuable first; not
-// those without which the others would be crowded, nor one that alone takes requests. While
-// all fits, whether load asks is for the gateway to say that gave the home.
+// Its extra home may leave: no conversation lives there, and the others take requests and would
+// not be crowded. While all fits, whether load asks for it is for the gateway to say that gave it.
+bool PlacementTable::MayDrop(const Entry& entry, const Account& account) const {
+  const auto& [k1, prefix] = entry;
+  const Member& member = account.member;
+  if (prefix.homes.front() == member.id || (in_use_ && in_use_(k1, member))) return false;
+  if (OnlyUsable(prefix, member)) return false;
+  const Claim& claim = *FindClaim(prefix, member.key);
+  const bool fits = account.assigned() <= Accounts::Assignable(account);
+  if (PartOfWorker(prefix, prefix.homes.size() - 1) > kMostOfWorker) return false;
+  const bool wanted = !Mine(claim) || prefix.homes.size() <= Deserved(prefix, params_.headroom);
+  return !(fits && wanted);
+}
+
+// Over the limit, extra homes leave at once, the least valuable first.
 void PlacementTable::Shrink(Account& account) {
   const Member member = account.member;
   while (account.assigned() > account.limit && account.extra > 0) {
     Entry* least = nullptr;
     for (Entry& entry : prefixes_) {
-      const auto& [k1, prefix] = entry;
-      const auto at = std::ranges::find(prefix.homes, member.id);
-      if (at == prefix.homes.end() || at == prefix.homes.begin()) continue;
-      if (in_use_ && in_use_(k1, member)) continue;
-      if (OnlyUsable(prefix, member)) continue;
-      if (PartOfWorker(prefix, prefix.homes.size() - 1) > kMostOfWorker) continue;
-      const bool fits = account.assigned() <= Accounts::Assignable(account);
-      const bool wanted = !Mine(*FindClaim(prefix, member.key)) ||
-                          prefix.homes.size() <= Deserved(prefix, params_.headroom);
-      if (fits && wanted) continue;
+      const Prefix& prefix = entry.second;
+      if (prefix.homes.size() < 2 || !IsHome(prefix, member)) continue;
+      if (!MayDrop(entry, account)) continue;
       if (least != nullptr && GainPerToken(prefix) >= GainPerToken(least->second)) continue;
       least = &entry;
     }
     if (least == nullptr) return;
     DropHome(least->first, least->second, member);
   }
+}
+
+// One pass over the table says which accounts have a home to drop; dropping one leaves no other
+// account with more, so the rest need not be looked at.
+void PlacementTable::ShrinkAll() {
+  std::vector<WorkerId> shrinking;
+  for (const Entry& entry : prefixes_) {
+    const std::vector<WorkerId>& homes = entry.second.homes;
+    for (size_t i = 1; i < homes.size(); ++i) {
+      const Account& account = *accounts_.Find(homes[i]);
+      if (account.assigned() <= account.limit || !MayDrop(entry, account)) continue;
+      shrinking.push_back(account.member.id);
+    }
+  }
+  std::ranges::sort(shrinking);
+  shrinking.erase(std::ranges::unique(shrinking).begin(), shrinking.end());
+  for (const WorkerId id : shrinking) Shrink(*accounts_.Find(id));
 }
 
 void PlacementTable::SumLoads() {
