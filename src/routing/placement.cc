@@ -120,15 +120,18 @@ WorkerId PlacementTable::Propose(uint64_t k1, uint32_t tokens, double prefill_s,
                                  TimePoint now) const {
   const size_t choices = params_.silent_peers ? 1 : std::max(1u, params_.first_sight_choices);
   const double near = NearTie(prefill_s, params_);
-  for (int mercy = 0;; ++mercy) {  // where it fits, else where new ones may go, else anywhere
+  // Where it fits; else where it would if extra homes made way, which those that load asks for
+  // don't; else where new ones may go; else anywhere.
+  for (int mercy = 0;; ++mercy) {
     const auto may = [&](const Account& a) {
-      return (mercy > 0 || a.firsts() + tokens <= a.limit) && (mercy > 1 || a.member.takes_new);
+      return (mercy > 0 || a.assigned() + tokens <= Accounts::Assignable(a)) &&
+             (mercy > 1 || a.firsts() + tokens <= a.limit) && (mercy > 2 || a.member.takes_new);
     };
     const auto ask = [&](const Options& options) {
       std::vector<double> waits;
       waits.reserve(options.size());
       for (const Account* const a : options) {
-        waits.push_back(mercy > 0 ? 0 : wait(a->member.id) + a->told_s(now));
+        waits.push_back(mercy > 1 ? 0 : wait(a->member.id) + a->told_s(now));
       }
       return waits;
     };

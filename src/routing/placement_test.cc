@@ -71,6 +71,18 @@ TEST(PlacementTest, WhenNothingFitsTheLeastFilledTakesIt) {
   EXPECT_EQ(table.assigned_tokens(WorkerId(1)), 27'000u) << "twice the memory, twice the load";
 }
 
+TEST(PlacementTest, WhereAnExtraHomeMustStayANewPrefixGoesWhereMemoryHoldsIt) {
+  Table table(Params{.spare_mark = 0});
+  for (uint32_t w = 0; w < 2; ++w) table->PutWorker(MakeMember(w, 10'000));
+  const WorkerId home = See(table, 1, 5'000).front();
+  const WorkerId other(1 - home.value());
+  table->Serve(1, 5'000, other, At(1));
+  See(table, 2, 3'000, 1);  // goes there too: the extra home could make way
+  for (int i = 0; i < 40; ++i) See(table, 1, 5'000, 1 + i * 0.01);
+  EXPECT_EQ(See(table, 3, 3'500, 2).front(), home) << "one home would be crowded";
+  for (const uint64_t tokens : table.assigned_tokens(2)) EXPECT_LE(tokens, 10'000u);
+}
+
 TEST(PlacementTest, PrefixesThatNobodyUsesMakeWay) {
   Table table(Params{.idle_release_s = 600});
   table->PutWorker(MakeMember(0, 10'000));
@@ -94,6 +106,8 @@ void Load(Table& table, double from_s, double seconds, int hot, uint64_t prefixe
   for (int i = 0; i < seconds * 10; ++i) {
     const uint64_t k1 = i % 10 < hot ? 0 : 1 + i % (prefixes - 1);
     See(table, k1, tokens, from_s + i / 10.0);
+    const WorkerId* const cold = table->ColdHome(k1);
+    if (cold != nullptr) table->Serve(k1, tokens, *cold, At(from_s + i / 10.0));
   }
 }
 

@@ -93,7 +93,8 @@ bool PlacementTable::OnlyUsable(const Prefix& prefix, const Member& member) cons
 }
 
 // Its extra home may leave: no conversation lives there, and the others take requests and would
-// not be crowded. While all fits, whether load asks for it is for the gateway to say that gave it.
+// not be crowded. While all fits, whether load asks for it is for the gateway to say that gave it;
+// where it does not fit, a home that no request was sent to yet relieves nobody.
 bool PlacementTable::MayDrop(const Entry& entry, const Account& account) const {
   const auto& [k1, prefix] = entry;
   const Member& member = account.member;
@@ -101,6 +102,7 @@ bool PlacementTable::MayDrop(const Entry& entry, const Account& account) const {
   if (OnlyUsable(prefix, member)) return false;
   const Claim& claim = *FindClaim(prefix, member.key);
   const bool fits = account.assigned() <= Accounts::Assignable(account);
+  if (!fits && claim.cache == Cache::kCold) return true;
   if (PartOfWorker(prefix, prefix.homes.size() - 1) > kMostOfWorker) return false;
   const bool wanted = !Mine(claim) || prefix.homes.size() <= Deserved(prefix, params_.headroom);
   return !(fits && wanted);
