@@ -77,19 +77,21 @@ void PrefixChoice::ConsiderFilled(std::span<const Accounts::Filled::value_type> 
 }
 
 void PrefixChoice::ConsiderHomes(std::vector<Candidate>& considered) const {
-  ConsiderEach(compared_, considered);
-  if (!considered.empty() || compared_.size() == homes_.size()) return;
+  ConsiderEach(SomeHomes(), considered);
+  if (!considered.empty() || lots_.empty()) return;
   for (const WorkerId home : homes_) Consider(FindWorker(workers_, home), considered);
 }
 
 // The homes that are compared: all, or of many some, as the gain of a choice is with the first few
 // (Mitzenmacher 2001).
-void PrefixChoice::DrawHomes() {
-  const bool many = homes_.size() > params_.compare_max;
-  for (size_t i = 0; i < (many ? most_ : homes_.size()); ++i) {
-    const WorkerId home = homes_[many ? Lot(i, homes_.size()) : i];
-    if (WorkerState* const w = FindWorker(workers_, home)) compared_.push_back(w);
+std::vector<WorkerState*> PrefixChoice::SomeHomes() const {
+  const std::span<const WorkerId> ids = lots_.empty() ? homes_ : lots_;
+  std::vector<WorkerState*> some;
+  some.reserve(ids.size());
+  for (const WorkerId id : ids) {
+    if (WorkerState* const w = FindWorker(workers_, id)) some.push_back(w);
   }
+  return some;
 }
 
 // The i-th place of `n` by lot, anew for each request.
@@ -167,15 +169,16 @@ double StaleSeconds(const JointCaches& caches, const WorkerState& worker, TimePo
   return next ? Seconds(now - *next) : std::numeric_limits<double>::infinity();
 }
 
-// Of the workers that may take it the least filled.
+// Of the workers that may take it the least filled. Accounts know who takes requests as of late;
+// of the few that are left, the worker itself is asked.
 std::vector<WorkerState*> PrefixChoice::Usable() const {
   const auto may = [this](const Account& a, uint64_t) {
-    const WorkerState* const w = FindWorker(workers_, a.member.id);
-    return a.member.takes_new && w != nullptr && query_.MayTake(*w);
+    return a.member.takes_new && a.member.id != query_.not_worker;
   };
   std::vector<WorkerState*> usable;
   for (const auto& [fill, account] : accounts_.LeastFilled(params_.compare_max, 0, may)) {
-    usable.push_back(FindWorker(workers_, account->member.id));
+    WorkerState* const w = FindWorker(workers_, account->member.id);
+    if (w != nullptr && query_.MayTake(*w)) usable.push_back(w);
   }
   return usable;
 }
@@ -215,7 +218,7 @@ void PrefixChoice::ConsiderOthers(std::vector<Candidate>& considered) const {
   if (homes_.size() == workers_.size()) return;
   if (!table_.CrowdsHomes(query_.prompt.k1())) return ConsiderSpare(considered);
   // Room or not: what a copy pushes out is asked for less than what it relieves.
-  for (const WorkerState* const w : Usable()) Consider(w, considered);
+  ConsiderEach(Usable(), considered);
 }
 
 // Where every worker is a home: all from a place of the conversation's own, so that ties spread,

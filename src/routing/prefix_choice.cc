@@ -46,7 +46,8 @@ PrefixChoice::PrefixChoice(const Params& params, const Accounts& accounts,
       everywhere_(LivesEverywhere(query, *workers.front(), table, params)) {
   if (everywhere_) return;
   homes_ = table.Homes(query.prompt.k1());
-  DrawHomes();
+  if (homes_.size() <= params.compare_max) return;
+  for (size_t i = 0; i < most_; ++i) lots_.push_back(homes_[Lot(i, homes_.size())]);
 }
 
 Choice PrefixChoice::Make(std::vector<Candidate>& considered) {
@@ -173,14 +174,15 @@ WorkerState* PrefixChoice::SecondHome() const {
 // and it would stay idle. Warmed in a quiet moment, where that evicts nothing; caches are mostly
 // full, so that is asked first.
 WorkerState* PrefixChoice::EmptiedHome() const {
-  if (compared_.size() < 2) return nullptr;
+  if (homes_.size() < 2) return nullptr;
+  const std::vector<WorkerState*> homes = SomeHomes();
   WorkerState* emptied = nullptr;
-  for (WorkerState* const w : compared_) {
+  for (WorkerState* const w : homes) {
     if (!query_.MayTake(*w) || w->ledger.unanswered() > 0) continue;
     if (w->index.HasRoom(query_.k1_tokens) && !Holds(*w)) emptied = w;
   }
   const auto warm = [this](const WorkerState* w) { return query_.MayTake(*w) && Holds(*w); };
-  return emptied != nullptr && std::ranges::any_of(compared_, warm) ? emptied : nullptr;
+  return emptied != nullptr && std::ranges::any_of(homes, warm) ? emptied : nullptr;
 }
 
 // More is promised to its home than fits, and it is gone there: it must be computed wherever it

@@ -71,7 +71,7 @@ class PrefixChoice {
   void ConsiderOthers(std::vector<Candidate>& considered) const;
   void ConsiderAny(std::vector<Candidate>& considered) const;
   void ConsiderSpare(std::vector<Candidate>& considered) const;
-  void DrawHomes();
+  std::vector<WorkerState*> SomeHomes() const;
   size_t Lot(size_t i, size_t n) const;
   using May = std::function<bool(const Account&, uint64_t tokens)>;
   Accounts::Filled LeastFilledHomes(uint64_t tokens, const May& may) const;
@@ -94,7 +94,7 @@ class PrefixChoice {
   const Conversations::Talk* talk_;  // nullptr: the conversation is new
   bool everywhere_;
   std::span<const WorkerId> homes_;
-  std::vector<WorkerState*> compared_;  // of the homes
+  std::vector<WorkerId> lots_;  // homes drawn to be compared, where there are many
 };
 
 }  // namespace hidane::routing
