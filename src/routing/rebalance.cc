@@ -138,7 +138,7 @@ void PlacementTable::ShrinkAll() {
     }
   }
   std::ranges::sort(shrinking);
-  shrinking.erase(std::ranges::unique(shrinking).begin(), shrinking.end());
+  shrinking.erase(std::unique(shrinking.begin(), shrinking.end()), shrinking.end());
   for (const WorkerId id : shrinking) Shrink(*accounts_.Find(id));
 }
 
