@@ -86,6 +86,11 @@ class Model {
  private:
   static constexpr uint64_t kCapacity = 1000;
 
+  struct Joined {
+    uint64_t places;  ///< given before
+    size_t before;    ///< in line then
+  };
+
   void Arrive(Known& one) {
     one.turn.own_tokens += static_cast<uint32_t>(rng_.Below(60));
     const bool inside = set_.Inside(one.turn.conversation);
@@ -97,7 +102,10 @@ class Model {
       arrived_ = inside ? nullptr : &one;
       one.running.push_back(verdict.ticket);
     } else {
-      if (one.waiting.empty()) joined_[one.turn.conversation] = {places_, joined_.size()};
+      if (one.waiting.empty()) {
+        const Joined join{.places = places_, .before = joined_.size()};
+        joined_[one.turn.conversation] = join;
+      }
       one.waiting.push_back(verdict.ticket);
     }
   }
@@ -136,14 +144,19 @@ class Model {
       RC_ASSERT(std::equal(one.waiting.begin(), one.waiting.end(), in.begin() + i));
       i += one.waiting.size();
       ++places_;
+      // At its own place: those that are given with it, behind it, overtake nobody.
+      CheckNotOvertaken(joined_.at(one.turn.conversation));
+      joined_.erase(one.turn.conversation);
       one.entry = ++entries_;
       one.running.insert(one.running.end(), one.waiting.begin(), one.waiting.end());
       one.waiting.clear();
     }
-    for (const auto& [key, join] : joined_) {  // nobody is overtaken for ever
-      RC_ASSERT(places_ - join.places <= kOldestEvery * (join.before + 1) + 2);
-    }
-    std::erase_if(joined_, [this](const auto& j) { return known_[j.first].waiting.empty(); });
+    for (const auto& [key, join] : joined_) CheckNotOvertaken(join);
+  }
+
+  /// Nobody is overtaken for ever.
+  void CheckNotOvertaken(const Joined& join) {
+    RC_ASSERT(places_ - join.places <= kOldestEvery * (join.before + 1) + 2);
   }
 
   Known& WaitingWith(Ticket ticket) {
@@ -189,11 +202,6 @@ class Model {
       tokens -= std::min(tokens, frees);
     }
   }
-
-  struct Joined {
-    uint64_t places;  ///< given before
-    size_t before;    ///< in line then
-  };
 
   Rng rng_;
   WorkingSet set_;
