@@ -97,7 +97,7 @@ class Accounts {
   using Filled = std::vector<std::pair<double, const Account*>>;  ///< with the share filled
   /// Of the accounts that `may(account, tokens)` take `tokens` more up to `most` that would be
   /// least filled with them, in that order; ties by id. O(workers), but of a thousand most cost
-  /// one comparison.
+  /// one comparison while many may.
   template <class May>
   Filled LeastFilled(size_t most, uint64_t tokens, May&& may) const {
     Filled best;
